@@ -200,27 +200,18 @@ class ReplicaBuilder {
   absl::Status ProbeUpdate(const float* gradients) {
     Plan& plan = *replica_->plans_.training_plan;
     ReplicaState& state = *replica_->state_;
-    const StateLayout& layout = state.layout();
     const UpdateRule& rule = config_.metagraph.update;
-    std::vector<device::UpdateTensor> tensors;
-    for (size_t t = 0; t < plan.gradient_parameters().size(); ++t) {
-      const std::string& name = plan.gradient_parameters()[t];
-      const FlatRange range = plan.gradient_layout().tensors()[t];
-      device::UpdateTensor tensor{
-          .size = range.size, .value = state.floats(layout.Find(name)), .gradient = gradients + range.offset};
-      int slot = 0;
-      for (const std::string& prefix : SlotNames(rule.optimizer)) {
-        tensor.slots[slot++] = state.floats(layout.Find(absl::StrCat(prefix, ".", name)));
-      }
-      if (rule.ema.has_value()) tensor.average = state.floats(layout.Find(EmaName(name)));
-      tensors.push_back(tensor);
+    std::vector<GradientSum> sums;
+    for (const FlatRange& range : plan.gradient_layout().tensors()) {
+      sums.push_back({range.size, gradients + range.offset});
     }
-    device::StepMath& math = replica_->plans_.device->step_math();
-    LS_ASSIGN_OR_RETURN(const std::unique_ptr<device::UpdateTable> table, math.MakeUpdateTable(tensors));
-    const UpdateScalars scalars =
-        MakeUpdateScalars(rule, UpdatePlace(), static_cast<double>(config_.metagraph.pass_batch), /*norm=*/1.0);
+    LS_ASSIGN_OR_RETURN(
+        const ParameterUpdates updates,
+        ParameterUpdates::Make(rule, replica_->plans_.device->step_math(), state,
+                               IndexParameters(rule, state.layout(), plan.gradient_parameters()), sums));
     LS_RETURN_IF_ERROR(state.BeginWrite(plan.stream()));
-    LS_RETURN_IF_ERROR(math.Update(plan.stream(), *table, FormulaOf(rule.optimizer), scalars, nullptr));
+    LS_RETURN_IF_ERROR(updates.Queue(plan.stream(), UpdatePlace(), static_cast<double>(config_.metagraph.pass_batch),
+                                     /*norm=*/1.0, /*clip=*/nullptr));
     LS_RETURN_IF_ERROR(state.EndWrite(plan.stream()));
     return plan.Synchronize();
   }

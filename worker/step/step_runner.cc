@@ -37,14 +37,6 @@ std::vector<int64_t> StatisticSizes(const StepConfig& config) {
   return sizes;
 }
 
-// The group of a parameter; -1: it has none.
-int GroupOf(const OptimizerRule& rule, const std::string& name) {
-  const auto found = std::find_if(rule.groups.begin(), rule.groups.end(), [&](const ParameterGroup& group) {
-    return std::binary_search(group.parameters.begin(), group.parameters.end(), name);
-  });
-  return found == rule.groups.end() ? -1 : static_cast<int>(found - rule.groups.begin());
-}
-
 }  // namespace
 
 StepRunner::StepRunner(StepConfig config, ReplicaState* state, Plan* training_plan, Plan* eval_plan,
@@ -61,22 +53,7 @@ StepRunner::StepRunner(StepConfig config, ReplicaState* state, Plan* training_pl
   LS_CHECK(plan_->keeps_gradients() ||
                !GradientExchange::TakesAsItIs(config_.logical_shards, config_.metagraph.update.reduction),
            "gradients that are not copied stay until the update");
-  for (const std::string& name : plan_->gradient_parameters()) {
-    ParameterIndex index;
-    index.value = state_->layout().Find(name);
-    for (const std::string& slot : SlotNames(config_.metagraph.update.optimizer)) {
-      index.slots.push_back(state_->layout().Find(absl::StrCat(slot, ".", name)));
-    }
-    index.average = state_->layout().Find(EmaName(name));
-    index.exponent = state_->layout().Find(ExponentName(name));
-    const bool exact = config_.metagraph.update.reduction == ReductionMode::kExact;
-    LS_CHECK(index.value >= 0 && (index.exponent >= 0 || !exact),
-             "every parameter and its exponent stand in the state");
-    const std::vector<std::string>& no_decay = config_.metagraph.update.optimizer.no_decay;
-    index.decays = !std::binary_search(no_decay.begin(), no_decay.end(), name);
-    index.group = GroupOf(config_.metagraph.update.optimizer, name);
-    parameters_.push_back(std::move(index));
-  }
+  parameters_ = IndexParameters(config_.metagraph.update, state_->layout(), plan_->gradient_parameters());
   for (const ParameterIndex& index : parameters_) {
     declared_order_.push_back(
         static_cast<int>(std::count_if(parameters_.begin(), parameters_.end(),

@@ -36,7 +36,6 @@
 #include "common/protocol/messages.h"
 #include "common/sync/pulse.h"
 #include "common/tensor/poison.h"
-#include "worker/arithmetic/optimizer.h"
 #include "worker/collectives/communicator.h"
 #include "worker/data/augmentation.h"
 #include "worker/data/batch_reader.h"
@@ -49,6 +48,7 @@
 #include "worker/plan/plan.h"
 #include "worker/profile/profiler.h"
 #include "worker/step/gradient_exchange.h"
+#include "worker/step/parameter_updates.h"
 #include "worker/step/replica_state.h"
 #include "worker/step/shard_claims.h"
 
@@ -184,28 +184,13 @@ class StepRunner {
   device::StepMath& math_;
   std::unique_ptr<GradientExchange> exchange_;
 
-  // Parameters that are updated with the same scalars.
-  struct GroupUpdate {
-    UpdateRule rule;
-    std::unique_ptr<device::UpdateTable> table;
-  };
-
-  // Per tensor of the gradient layout: indices into the state.
-  struct ParameterIndex {
-    int value = -1;
-    std::vector<int> slots;
-    int average = -1;  // -1: none is kept
-    int exponent = -1;
-    bool decays = true;
-    int group = -1;  // of the metagraph's; -1: none
-  };
-  std::vector<ParameterIndex> parameters_;
+  std::vector<ParameterIndex> parameters_;  // per tensor of the gradient layout
   std::vector<int> declared_order_;  // of the gradient layout's tensors: their place among the metagraph's variables
   std::vector<int> input_fields_;    // per plan input: the data source's field
   std::vector<int64_t> statistic_sizes_;
   int64_t passes_ = 1;  // of a shard
   std::unique_ptr<device::OutputTable> outputs_;
-  std::vector<GroupUpdate> updates_;
+  std::optional<ParameterUpdates> updates_;
   std::unique_ptr<device::StatisticTable> statistics_;                 // null: the model has none
   device::MirroredBuffer means_;                                       // float64 per element of a statistic
   std::vector<std::unique_ptr<device::TensorTable>> declared_tables_;  // by bucket; indices in the declared order

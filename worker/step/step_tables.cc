@@ -44,24 +44,11 @@ absl::Status StepRunner::MakeTables() {
 absl::Status StepRunner::MakeUpdateTables() {
   const GradientLayout& layout = plan_->gradient_layout();
   const UpdateRule& rule = config_.metagraph.update;
-  // By group, behind those without one.
-  std::vector<std::vector<device::UpdateTensor>> tensors(rule.optimizer.groups.size() + 1);
+  std::vector<GradientSum> gradients;
   for (size_t t = 0; t < parameters_.size(); ++t) {
-    const ParameterIndex& index = parameters_[t];
-    device::UpdateTensor tensor{.size = layout.tensors()[t].size,
-                                .value = state_->floats(index.value),
-                                .gradient = exchange_->gradient(static_cast<int>(t)),
-                                .average = index.average >= 0 ? state_->floats(index.average) : nullptr,
-                                .decays = index.decays};
-    for (size_t s = 0; s < index.slots.size(); ++s) tensor.slots[s] = state_->floats(index.slots[s]);
-    tensors[static_cast<size_t>(index.group + 1)].push_back(tensor);
+    gradients.push_back({layout.tensors()[t].size, exchange_->gradient(static_cast<int>(t))});
   }
-  for (size_t g = 0; g < tensors.size(); ++g) {
-    if (tensors[g].empty()) continue;
-    GroupUpdate& update = updates_.emplace_back();
-    update.rule = g == 0 ? rule : RuleOfGroup(rule, rule.optimizer.groups[g - 1]);
-    LS_ASSIGN_OR_RETURN(update.table, math_.MakeUpdateTable(tensors[g]));
-  }
+  LS_ASSIGN_OR_RETURN(updates_, ParameterUpdates::Make(rule, math_, *state_, parameters_, gradients));
   if (!rule.clip_global_norm.has_value()) return absl::OkStatus();
   for (const Bucket& bucket : layout.buckets()) {
     std::vector<device::TensorRange> ranges;

@@ -31,10 +31,7 @@ absl::Status StepRunner::Update(const UpdatePlace& place, const ReducedWord& wor
     LS_RETURN_IF_ERROR(FindClip(place.step + 1, denominator));
     clip = clip_factor();
   }
-  for (const GroupUpdate& group : updates_) {
-    const UpdateScalars scalars = MakeUpdateScalars(group.rule, place, denominator, /*norm=*/0);
-    LS_RETURN_IF_ERROR(math_.Update(stream, *group.table, FormulaOf(group.rule.optimizer), scalars, clip));
-  }
+  LS_RETURN_IF_ERROR(updates_->Queue(stream, place, denominator, /*norm=*/0, clip));
   if (rule.reduction == ReductionMode::kExact && config_.logical_shards > 1) {
     for (size_t t = 0; t < parameters_.size(); ++t) {
       state_->set_exponent(parameters_[t].exponent, NextExponent(word.magnitudes[t], exponents_[t]));
