@@ -153,7 +153,7 @@ Model LoadBenchModel(const Arguments& arguments) {
     feature.shape = input.shape;
     model.initial = std::move(imported.initial);
     request.imported = std::move(imported.graph);
-    request.class_axis = arguments.labels.empty() ? ClassAxis::kSecond : ClassAxis::kLast;
+    request.class_axis = arguments.labels.size() == 1 ? ClassAxis::kLast : ClassAxis::kSecond;
   } else {
     request.model.architecture = arguments.model;
     request.model.outputs = arguments.classes;

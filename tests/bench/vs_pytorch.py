@@ -100,6 +100,59 @@ def models():
                 x = layer(x)
             return self.head(self.ln_f(x))
 
+    class UNet(nn.Module):
+        """Segmentation by pixel, with a way around the middle."""
+
+        def __init__(self):
+            super().__init__()
+            self.down1 = nn.Sequential(nn.Conv2d(3, 24, 3, padding=1), nn.GroupNorm(4, 24), nn.SiLU())
+            self.down2 = nn.Sequential(nn.Conv2d(24, 48, 3, 2, padding=1), nn.GroupNorm(4, 48), nn.SiLU())
+            self.middle = nn.Sequential(nn.Conv2d(48, 48, 3, padding=1), nn.GroupNorm(4, 48), nn.SiLU())
+            self.up = nn.Upsample(scale_factor=2, mode="bilinear")
+            self.last = nn.Conv2d(72, 21, 3, padding=1)
+
+        def forward(self, x):
+            a = self.down1(x)
+            return self.last(torch.cat([a, self.up(self.middle(self.down2(a)))], 1))
+
+    class Lstm(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Embedding(256, 64)
+            self.lstm = nn.LSTM(64, 128, batch_first=True)
+            self.head = nn.Linear(128, 256)
+
+        def forward(self, tokens):
+            return self.head(self.lstm(self.table(tokens))[0])
+
+    class Encoder(nn.Module):
+        """BERT's layers, for text."""
+
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Embedding(256, 192)
+            layer = nn.TransformerEncoderLayer(192, 4, 768, dropout=0.1, activation="gelu", batch_first=True)
+            self.layers = nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
+            self.head = nn.Linear(192, 256)
+
+        def forward(self, tokens):
+            return self.head(self.layers(self.table(tokens)))
+
+    class Mlp(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.Sequential(nn.Flatten(), nn.Linear(3072, 512), nn.BatchNorm1d(512), nn.ReLU(), nn.Dropout(0.2),
+                                        nn.Linear(512, 512), nn.BatchNorm1d(512), nn.ReLU(), nn.Linear(512, 10))
+
+        def forward(self, x):
+            return self.layers(x)
+
+    def vision(name, **arguments):
+        def make():
+            import torchvision
+            return getattr(torchvision.models, name)(num_classes=10, **arguments)
+        return make
+
     def image(channels, side):
         return lambda batch: (torch.randn(batch, channels, side, side), torch.randint(0, 10, (batch,)))
 
@@ -111,11 +164,21 @@ def models():
         "resnet18": (ResNet18, image(3, 32), 32),
         "gpt4x128": (lambda: GPT(4, 128, 4, 128, 256), text(128), 16),
         "gpt6x384": (lambda: GPT(6, 384, 6, 256, 256), text(256), 4),
+        "mlp": (Mlp, image(3, 32), 128),
+        "vgg11": (vision("vgg11_bn"), image(3, 64), 8),
+        "mobilenet": (vision("mobilenet_v2"), image(3, 64), 16),
+        "convnext": (vision("convnext_tiny"), image(3, 64), 8),
+        "densenet": (vision("densenet121"), image(3, 64), 8),
+        "vit": (vision("VisionTransformer", image_size=64, patch_size=8, num_layers=4, num_heads=4, hidden_dim=192,
+                       mlp_dim=768), image(3, 64), 16),
+        "unet": (UNet, lambda batch: (torch.randn(batch, 3, 64, 64), torch.randint(0, 21, (batch, 64, 64))), 8),
+        "lstm": (Lstm, text(32), 32),
+        "encoder": (Encoder, text(64), 16),
     }
 
 
 def is_text(name):
-    return name.startswith("gpt")
+    return name.startswith("gpt") or name in ("lstm", "encoder")
 
 
 def train(arguments):
@@ -139,7 +202,10 @@ def train(arguments):
         update = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, fused=True)
 
     def loss_of(x, y):
-        return torch.nn.functional.cross_entropy(model(x).flatten(0, -2), y.flatten())
+        scores = model(x)
+        if is_text(arguments.train):
+            scores, y = scores.flatten(0, -2), y.flatten()
+        return torch.nn.functional.cross_entropy(scores, y)
 
     if arguments.compiled:
         loss_of = torch.compile(loss_of)
@@ -177,9 +243,12 @@ def ours(arguments, name, directory):
         return command + ["--model", "lenet"]
     path = os.path.join(directory, name + ".onnx")
     subprocess.run([sys.executable, __file__, "--export", name, "--to", path], check=True, stdout=subprocess.DEVNULL)
-    command += ["--model", path, "--classes", "256" if is_text(name) else "10", "--vocabulary", "256"]
+    classes = "256" if is_text(name) else "21" if name == "unet" else "10"
+    command += ["--model", path, "--classes", classes, "--vocabulary", "256"]
     if is_text(name):
-        command += ["--adamw", "--labels", ",".join(str(d) for d in labels.shape[1:])]
+        command += ["--adamw"]
+    if labels.dim() > 1:
+        command += ["--labels", ",".join(str(d) for d in labels.shape[1:])]
     return command
 
 

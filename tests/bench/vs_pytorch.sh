@@ -2,7 +2,8 @@
 # Our samples per second over PyTorch's: the same model, batch, threads and float32 on this machine, both in one process
 # each, in turns. Needs a Python with torch, onnx and onnxscript, which nothing else of Lockstep needs:
 #   python3 -m venv DIR && DIR/bin/pip install torch onnx onnxscript && PYTHON=DIR/bin/python tests/bench/vs_pytorch.sh
-#   --models A,B    of lenet, resnet18, gpt4x128, gpt6x384 (default: all)
+#   --models A,B    of lenet, resnet18, gpt4x128, gpt6x384 (default: these), mlp, unet, lstm, encoder, and with torchvision
+#                   vgg11, mobilenet, convnext, densenet, vit
 #   --threads N     of both (default: 1)
 #   --rounds N      the median of so many is printed (default: 5), each of --seconds N (default: 3)
 # One JSON object per model: ratios over the better of eager and torch.compile, peak memory over the lesser of the two

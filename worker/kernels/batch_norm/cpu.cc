@@ -1,5 +1,6 @@
 #include "common/math/math.h"
 #include "worker/kernels/batch_norm/cpu_blocked.h"
+#include "worker/kernels/batch_norm/cpu_columns.h"
 #include "worker/kernels/cpu/families.h"
 #include "worker/kernels/cpu/lane_sum.h"
 #include "worker/kernels/cpu/parallel.h"
@@ -33,6 +34,7 @@ void Normalise(const HostCall& call, const Extents& e, int64_t c, double mean, d
 
 void Inference(const HostCall& call) {
   const Extents e(call.in_shape(0));
+  if (e.plane == 1) return ColumnsInference(call);
   const double epsilon = call.attrs<BatchNormAttributes>().epsilon;
   ParallelFor(e.channels, 1, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
@@ -68,6 +70,7 @@ void TrainChannel(const HostCall& call, const Extents& e, int64_t c) {
 void Training(const HostCall& call) {
   if (call.input_infos[0].layout.channel_block != 0) return BlockedTraining(call);
   const Extents e(call.in_shape(0));
+  if (e.plane == 1) return ColumnsTraining(call);
   ParallelFor(e.channels, 1, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) TrainChannel(call, e, c);
   });
@@ -103,6 +106,7 @@ void GradientChannel(const HostCall& call, const Extents& e, int64_t c) {
 void Gradient(const HostCall& call) {
   if (call.input_infos[0].layout.channel_block != 0) return BlockedGradient(call);
   const Extents e(call.in_shape(0));
+  if (e.plane == 1) return ColumnsGradient(call);
   ParallelFor(e.channels, 1, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) GradientChannel(call, e, c);
   });
@@ -130,6 +134,7 @@ void FrozenChannel(const HostCall& call, const Extents& e, int64_t c) {
 
 void FrozenGradient(const HostCall& call) {
   const Extents e(call.in_shape(0));
+  if (e.plane == 1) return ColumnsFrozenGradient(call);
   ParallelFor(e.channels, 1, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) FrozenChannel(call, e, c);
   });
