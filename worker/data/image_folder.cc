@@ -29,7 +29,6 @@ namespace fs = std::filesystem;
 constexpr int64_t kMostPixels = int64_t{1} << 27;
 constexpr int64_t kMostFileBytes = int64_t{1} << 30;
 constexpr size_t kMostThreads = 16;
-constexpr int kMostDepth = 32;  // of folders; links may make a ring of them
 
 struct Found {
   fs::path path;
@@ -52,8 +51,8 @@ Kind KindOf(const fs::path& path) {
   return Kind::kNoImage;
 }
 
-absl::Status CannotList(const fs::path& folder, const std::error_code& error) {
-  return absl::ErrnoToStatus(error.value(), absl::StrCat(folder.string(), ": cannot be listed"));
+absl::Status CannotRead(const fs::path& path, const std::error_code& error) {
+  return absl::ErrnoToStatus(error.value(), absl::StrCat(path.string(), ": cannot be read"));
 }
 
 // What lies in a folder, sorted by name.
@@ -69,7 +68,7 @@ absl::StatusOr<FolderListing> List(const fs::path& folder) {
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     if (absl::StartsWith(at->path().filename().string(), ".")) continue;
     const bool is_folder = at->is_directory(error);
-    if (error) break;
+    if (error) return CannotRead(at->path(), error);
     const Kind kind = is_folder ? Kind::kNoImage : KindOf(at->path());
     if (is_folder) listing.folders.push_back(at->path());
     if (kind == Kind::kRead) listing.images.push_back(at->path());
@@ -78,18 +77,25 @@ absl::StatusOr<FolderListing> List(const fs::path& folder) {
           absl::StrCat(at->path().string(), ": only JPEG and PNG images are read; convert it, or take it out"));
     }
   }
-  if (error) return CannotList(folder, error);
+  if (error) return CannotRead(folder, error);
   std::sort(listing.images.begin(), listing.images.end());
   std::sort(listing.folders.begin(), listing.folders.end());
   return listing;
 }
 
-// Adds the images of a folder, then those of its folders.
-absl::Status AddImages(const fs::path& folder, int64_t label, int depth, std::vector<Found>& found) {
-  if (depth == 0) return absl::InvalidArgumentError(absl::StrCat(folder.string(), ": folders lie too deep"));
+// Adds the images of a folder, then those of its folders. `above`: the folders that lead here.
+absl::Status AddImages(const fs::path& folder, int64_t label, std::vector<fs::path>& above, std::vector<Found>& found) {
+  std::error_code error;
+  const fs::path place = fs::canonical(folder, error);
+  if (error) return CannotRead(folder, error);
+  if (std::find(above.begin(), above.end(), place) != above.end()) {
+    return absl::InvalidArgumentError(absl::StrCat(folder.string(), ": links back to a folder that it lies in"));
+  }
   LS_ASSIGN_OR_RETURN(const FolderListing listing, List(folder));
   for (const fs::path& path : listing.images) found.push_back({path, label});
-  for (const fs::path& below : listing.folders) LS_RETURN_IF_ERROR(AddImages(below, label, depth - 1, found));
+  above.push_back(place);
+  for (const fs::path& below : listing.folders) LS_RETURN_IF_ERROR(AddImages(below, label, above, found));
+  above.pop_back();
   return absl::OkStatus();
 }
 
@@ -103,7 +109,8 @@ absl::StatusOr<FoundClasses> FindClasses(const fs::path& root) {
   FoundClasses found;
   for (const fs::path& folder : listing.folders) {
     const size_t before = found.images.size();
-    LS_RETURN_IF_ERROR(AddImages(folder, static_cast<int64_t>(found.names.size()), kMostDepth, found.images));
+    std::vector<fs::path> above;
+    LS_RETURN_IF_ERROR(AddImages(folder, static_cast<int64_t>(found.names.size()), above, found.images));
     if (found.images.size() == before) {
       return absl::NotFoundError(absl::StrCat(folder.string(), ": the class has no image; remove the folder"));
     }
@@ -260,7 +267,8 @@ absl::StatusOr<StoredData> ReadImageFolder(const job::DataFiles& files, const Re
   const fs::path root(files.inputs());
   FoundClasses found;
   if (options.labels == Labels::kNone) {
-    LS_RETURN_IF_ERROR(AddImages(root, /*label=*/0, kMostDepth, found.images));
+    std::vector<fs::path> above;
+    LS_RETURN_IF_ERROR(AddImages(root, /*label=*/0, above, found.images));
   } else {
     LS_ASSIGN_OR_RETURN(found, FindClasses(root));
   }

@@ -172,8 +172,13 @@ TEST_CASE("images: of many that are wrong the first is named, and memory is aske
 
 TEST_CASE("images: folders that are linked to themselves end", "[data]") {
   Classes classes;
-  std::filesystem::create_directory_symlink(classes.files.directory() + "/cat", classes.files.directory() + "/cat/cat");
-  CheckRefused(Folder(classes.files.directory()), AnyClass(), StatusCode::kInvalidArgument, "folders lie too deep");
+  const std::string cat = classes.files.directory() + "/cat";
+  for (const char* const name : {"/a", "/b"}) std::filesystem::create_directory_symlink(cat, cat + name);
+  CheckRefused(Folder(classes.files.directory()), AnyClass(), StatusCode::kInvalidArgument,
+               "cat/a: links back to a folder that it lies in");
+  for (const char* const name : {"/a", "/b"}) std::filesystem::remove(cat + name);
+  std::filesystem::create_symlink("nowhere", cat + "/2.png");
+  CheckRefused(Folder(classes.files.directory()), AnyClass(), StatusCode::kNotFound, "cat/2.png: cannot be read");
 }
 
 TEST_CASE("images: scaled sizes cover what is asked for", "[data]") {
