@@ -110,12 +110,13 @@ if [ ${#flags[@]} -eq 0 ] && [ -z "$only" ] && [ "$chaos" -gt 0 ]; then
   chaos_pid=$!
 fi
 
-# Objects of a sanitizer are not what tidy's look at symbols is about.
-if [ ${#flags[@]} -eq 0 ] && { [ -z "$only" ] || [[ tidy == *"$only"* ]]; }; then
-  tidy_log=$(mktemp)
-  tests/tidy/tidy.sh | tee "$tidy_log" || true
-  count_log "$tidy_log"
-fi
+# Objects of a sanitizer are not what these read.
+for script in tests/tidy/tidy.sh tests/gpu/static.sh; do
+  if [ ${#flags[@]} -gt 0 ] || [[ $(basename "$script" .sh) != *"$only"* ]]; then continue; fi
+  script_log=$(mktemp)
+  "$script" | tee "$script_log" || true
+  count_log "$script_log"
+done
 
 if [ -n "$chaos_pid" ]; then
   wait "$chaos_pid" || true

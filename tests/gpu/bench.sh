@@ -8,7 +8,8 @@
 #   --profile      also where the time of every job goes, as a trace
 # Samples per second are those of the median step: Lockstep's by its own statistics, from the arrival of the batch to the
 # applied update, PyTorch's by CUDA events, the copy of the batch counted. Memory is what the GPU has in use more than before, so that
-# contexts and libraries count for both. Exit 78: no GPU.
+# contexts and libraries count for both. Exit 78: no GPU. 1: a product, a convolution or attention of a model falls to
+# an own kernel; the nodes are listed, and the table is printed all the same.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -28,6 +29,8 @@ done
 # shellcheck source=cuda_env.sh
 . "$here/cuda_env.sh"
 find_cuda_libraries "$here"
+# shellcheck source=served.sh
+. "$here/served.sh"
 run() { LD_LIBRARY_PATH=$lockstep_path "$here/libexec/$1" "${@:2}"; }
 python=${PYTHON:-python3}
 
@@ -44,7 +47,7 @@ mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
 cp -r "$here/jobs" "$here/data" "$dir/"
 "$python" "$here/bench_data.py" "$dir/bench_data"
-figures=$dir/figures
+figures=$dir/figures unserved=0
 : >"$figures"
 wanted() { [[ $1 == *"$only"* ]]; }
 note() { echo "$1 $2" >>"$figures"; }
@@ -89,6 +92,18 @@ pytorch() {  # LOG ARGUMENT…
   "$python" "$here/bench_pytorch.py" "$@" --gpu "$gpu" --steps "$torch_steps" >"$log" 2>"$log.errors"
 }
 
+served() {  # PRECISION LOG JOB ARGUMENT…: says which nodes fall to own kernels though libraries should serve them.
+  local precision=$1 log=$2 job=$3
+  shift 3
+  run lockstep check "$dir/jobs/$job.yaml" --plan --dir "$log.checked" --device "cuda:$gpu" "$@" >"$log.plan" 2>&1 ||
+    true
+  if libraries_serve "$precision" "$log.plan" >"$log.own"; then return 0; fi
+  unserved=1
+  echo "  $served_summary, though libraries should serve all:" >&2
+  cat "$log.own" >&2
+  if [ ! -s "$log.own" ]; then tail -5 "$log.plan" >&2; fi
+}
+
 measure() {  # MODEL BATCH MODE: one model in one precision, ours and PyTorch's.
   local model=$1 batch=$2 mode=$3 set=() flag=() log kind extra
   case "$mode" in
@@ -97,6 +112,7 @@ measure() {  # MODEL BATCH MODE: one model in one precision, ours and PyTorch's.
   esac
   log=$dir/$model-$mode
   echo "measuring $model, $mode" >&2
+  served "$mode" "$log" "bench_$model" ${set[@]+"${set[@]}"} --set "train.global_batch_size=$batch"
   if with_memory lockstep_job "$log.log" "$model-$mode" "bench_$model" --workers 1 ${set[@]+"${set[@]}"} \
     --set "train.duration=${steps}steps" --set "train.global_batch_size=$batch"; then
     note "$model.$mode.ours" "$(stat_of "$model-$mode" "1000 * $batch / worker['step_ms_p50']")"
@@ -185,3 +201,7 @@ if wanted recovery; then recovery; fi
 echo "waiting for saves, one per 100 steps: $(figure saves.stall_percent)% of the time (goal 1%)"
 echo "recovery after SIGKILL of a rank: $(figure recovery) (goal 2 s)"
 echo "samples/s; the ratio of memory is over the lesser of PyTorch's. Figures, logs and traces: $dir"
+if [ "$unserved" = 1 ]; then
+  echo "bench.sh: nodes fall to own kernels though libraries should serve them: see above, or $dir/*.own" >&2
+  exit 1
+fi

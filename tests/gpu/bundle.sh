@@ -57,7 +57,8 @@ missing=$(ldd "${needed[@]}" | awk '/not found/ { print $1 }' | sort -u | grep -
 chmod u+w "$root"/lib/*
 strip --strip-unneeded "$root"/lib/* "$root"/libexec/*
 
-cp tests/gpu/run.sh tests/gpu/bench.sh tests/gpu/bench_data.py tests/gpu/bench_pytorch.py tests/gpu/cuda_env.sh "$root/"
+cp tests/gpu/run.sh tests/gpu/bench.sh tests/gpu/bench_data.py tests/gpu/bench_pytorch.py \
+  tests/gpu/cuda_env.sh tests/gpu/served.sh "$root/"
 cp -r tests/gpu/jobs "$root/jobs"
 cp /usr/share/datasets/fashion-mnist/t10k-* "$root/data/"
 cat docs/*.md docs/*/*.md README.md CHANGELOG.md CONTRIBUTING.md >"$work/text"

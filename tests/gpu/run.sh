@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The tests that need a GPU, inside the bundle that bundle.sh makes: kernels against the reference and against host
-# execution, models trained on one and two ranks, kills, digests, limits of memory. Ends with a table, then
-# `N passed, N failed`; exit 0 only if nothing failed, 78 where there is no GPU to test.
+# execution, who serves products, convolutions and attention, models trained on one and two ranks, kills, digests,
+# limits of memory. Ends with a table, then `N passed, N failed`; exit 0 only if nothing failed, 78 where there is no
+# GPU to test.
 #   --gpu N        which one (0)                --only PATTERN   only rows whose name contains PATTERN
 #   --dir DIR      where logs and runs are kept (a fresh folder below /tmp, removed when all passed)
 # The libraries of CUDA 13 come from LD_LIBRARY_PATH, Python's nvidia packages (PYTHON names the interpreter) or the
@@ -23,6 +24,8 @@ done
 # shellcheck source=cuda_env.sh
 . "$here/cuda_env.sh"
 find_cuda_libraries "$here"
+# shellcheck source=served.sh
+. "$here/served.sh"
 export LOCKSTEP_TEST_GPU=$gpu
 run() { LD_LIBRARY_PATH=$lockstep_path "$here/libexec/$1" "${@:2}"; }
 
@@ -82,11 +85,25 @@ train() {  # RUN JOB RANKS ARGUMENT…: trains; leaves the seconds in `seconds` 
   digest=$(run lockstep checkpoint digest "$dir/$run")
 }
 
+served() {  # NAME JOB PRECISION: no product, convolution or attention of the plan falls to an own kernel.
+  local name="$1, who serves it" plan=$dir/$2-$3.plan slow
+  run lockstep check "$here/jobs/$2.yaml" --plan --set resources.device=cuda --set numerics.tuned=false \
+    --set "train.precision=$3" --device "$place" --dir "$dir/$2-$3.checked" >"$plan" 2>&1 || true
+  if libraries_serve "$3" "$plan" >"$plan.own"; then
+    row ok "$name" "$served_summary"
+  else
+    row FAIL "$name" "$served_summary"
+    sed 's/^ */        /' "$plan.own"
+    if [ ! -s "$plan.own" ]; then tail -25 "$plan" | cut -c1-300 | sed 's/^/        /'; fi
+  fi
+}
+
 last_loss() { sed -n 's/^evaluated step .* loss \([0-9.e+-]*\) .*/\1/p' "$dir/$1.log" | tail -1; }
 
 model() {  # JOB KILL_EVERY LOSS PRECISION: one rank, which learns to that loss; two ranks, and kills: the same digest.
   local job=$1 kill_every=$2 most=$3 one loss name="$1, $4" id=$1-$4 precision=(--set "train.precision=$4")
   wanted "$name" || return 0
+  served "$name" "$job" "$4"
   if ! train "$id-1" "$job" 1 "${precision[@]}"; then
     broken "$name, 1 rank" "it was not trained" "$dir/$id-1.log"
     return 0
