@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/graph/ops/schema.h"
+#include "common/log/log.h"
 #include "tests/contracts/device_comparison.h"
 #include "worker/device/cuda/make_device.h"
 #include "worker/fakes/fake_cublaslt.h"
@@ -22,9 +23,9 @@ using worker::KernelChoices;
 using worker::Plan;
 
 // Products of one shape, one after the other.
-Graph Layers(int count) {
+Graph Layers(int count, DType dtype = DType::kF32) {
   Graph graph;
-  graph.inputs = {{"x", DType::kF32, {16, 16}}, {"w", DType::kF32, {16, 16}}};
+  graph.inputs = {{"x", dtype, {16, 16}}, {"w", dtype, {16, 16}}};
   for (const GraphInput& input : graph.inputs) graph.values[input.name] = {input.dtype, input.shape};
   std::string last = "x";
   for (int i = 0; i < count; ++i) {
@@ -63,7 +64,59 @@ int OfferOf(const std::string& implementation) {
   return -1;
 }
 
+// What the log says while a plan is made.
+std::vector<std::string> WarningsOf(device::Device& device, const Graph& graph, KernelChoices& choices) {
+  std::vector<std::string> warnings;
+  SetLogTap([&](const LogRecord& record) {
+    if (record.level == LogLevel::warn) warnings.push_back(record.message);
+  });
+  choices = Choose(device, graph, true);
+  SetLogTap(nullptr);
+  return warnings;
+}
+
 }  // namespace
+
+TEST_CASE("kernel trials: a kernel whose results are wrong is left out, and the log says so", "[device]") {
+  const auto device = Must(device::MakeCudaDevice({}));
+  Offer({0.9, 0.2, 0.5});
+  FakeCublasLt::Get().offers[1].error = 0.1f;
+
+  KernelChoices choices;
+  const std::vector<std::string> warnings = WarningsOf(*device, Layers(2), choices);
+
+  CHECK(OfferOf(Only(choices)) == 2);
+  REQUIRE(warnings.size() == 1);
+  CHECK_THAT(warnings[0], Catch::Contains(":512:") && Catch::Contains("where an own kernel gives"));
+}
+
+TEST_CASE("kernel trials: a kernel that gives other bits when it runs again is left out", "[device]") {
+  const auto device = Must(device::MakeCudaDevice({}));
+  Offer({0.2, 0.9});
+  FakeCublasLt::Get().offers[0].error = 1e-6f;
+  FakeCublasLt::Get().offers[0].restless = true;
+
+  KernelChoices choices;
+  const std::vector<std::string> warnings = WarningsOf(*device, Layers(1), choices);
+
+  CHECK(OfferOf(Only(choices)) == 1);
+  REQUIRE(warnings.size() == 1);
+  CHECK_THAT(warnings[0], Catch::Contains("gave other bits when it ran again"));
+}
+
+TEST_CASE("kernel trials: where all kernels of a library are wrong an own kernel serves", "[device]") {
+  const auto device = Must(device::MakeCudaDevice({}));
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    Offer({0.2});
+    FakeCublasLt::Get().offers[0].error = 0.5f;
+
+    KernelChoices choices;
+    const std::vector<std::string> warnings = WarningsOf(*device, Layers(1, dtype), choices);
+
+    CHECK(Only(choices) == (dtype == DType::kBF16 ? "widened:own:tile" : "own:tile"));
+    CHECK(warnings.size() == 1);
+  }
+}
 
 TEST_CASE("kernel trials: what is faster by less than the margin does not displace what stands before it", "[device]") {
   using device::cuda::FastestOf;

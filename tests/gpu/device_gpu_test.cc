@@ -7,6 +7,7 @@
 #include "tests/contracts/device_cases.h"
 #include "tests/contracts/device_comparison.h"
 #include "tests/contracts/device_contract.h"
+#include "tests/contracts/library_cases.h"
 #include "worker/device/choice/cuda_loader.h"
 #include "worker/device/choice/devices.h"
 
@@ -49,6 +50,20 @@ TEST_CASE("device on a GPU: every op computes what the reference computes, over 
       }
     }
   }
+}
+
+TEST_CASE("device on a GPU: libraries compute in BF16 what the reference computes, the same bits each time", "[gpu]") {
+  const auto reference = Must(device::MakeDevice(DeviceKind::kReference, {}));
+  const auto gpu = Gpu();
+
+  for (const OpType op : kLibraryOps) {
+    INFO(OpName(op));
+    CHECK(CompareLibrariesInBf16(*reference, *gpu, op, 12) == 12);
+  }
+}
+
+TEST_CASE("device on a GPU: attention by a library in BF16 is the reference's, the same bits each time", "[gpu]") {
+  CompareAttentionInBf16(*Must(device::MakeDevice(DeviceKind::kReference, {})), *Gpu());
 }
 
 TEST_CASE("device on a GPU: sharing memory changes no bit, for every op", "[gpu]") {

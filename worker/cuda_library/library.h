@@ -54,7 +54,7 @@ struct JoinedGpus {
 };
 
 // Raised by every change of this header or of the types of device.h, kernel.h and layout.h that it hands out.
-inline constexpr int64_t kCudaLibraryAbi = 3;
+inline constexpr int64_t kCudaLibraryAbi = 4;
 
 // Read field by field from the front: `abi` keeps its place and type whatever changes.
 struct CudaLibrary {

@@ -45,6 +45,9 @@ struct KernelRequest {
   // A device that knows several implementations may try them out, in memory that it gives back, and take another one
   // each time. Requests for the same from one device get the same. Host devices and Device::Supports ignore it.
   bool trial = false;
+  // Where MakeKernel writes, in one line, what is wrong with its choice: a library refuses a node that it should serve,
+  // or a kernel was tried and found wrong. REQUIRES: outlives the call, and is empty. Null: nobody asks.
+  std::string* remark = nullptr;
 };
 
 struct ReorderRequest {

@@ -88,6 +88,7 @@ struct Product {
   float alpha, beta;
   bool turn_a, turn_b, relu;
   const void* bias;  // a row of d's type
+  float error;       // FakeOffer::error
 
   uint64_t terms() const { return turn_a ? a.rows : a.columns; }
 
@@ -105,12 +106,25 @@ struct Product {
           if (beta != 0) value += beta * c.At(c_at, batch, row, column);
           if (bias != nullptr) value += d.At(bias, 0, row, 0);
           if (relu) value = std::max(value, 0.0);
-          d.Put(d_at, batch, row, column, static_cast<float>(value));
+          d.Put(d_at, batch, row, column, static_cast<float>(value) * (1 + error));
         }
       }
     }
   }
 };
+
+// By how much the next launch of an algorithm is wrong, as the offer says that it came from.
+float ErrorOf(const cublasLtMatmulAlgo_t& algorithm) {
+  const FakeCublasLt& fake = FakeCublasLt::Get();
+  for (const FakeOffer& offer : fake.offers) {
+    if (offer.workspace_bytes != algorithm.data[7] ||
+        std::bit_cast<uint64_t>(offer.milliseconds) != algorithm.data[6]) {
+      continue;
+    }
+    return offer.restless ? offer.error * static_cast<float>(fake.launches % 2) : offer.error;
+  }
+  return 0;
+}
 
 // Multiplies the same numbers in the same places, or the library would refuse.
 bool Fits(const Product& p) {
@@ -202,6 +216,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
       .turn_b = Read<int32_t>(operation, CUBLASLT_MATMUL_DESC_TRANSB) == CUBLAS_OP_T,
       .relu = (epilogue & CUBLASLT_EPILOGUE_RELU) != 0,
       .bias = (epilogue & CUBLASLT_EPILOGUE_BIAS) != 0 ? bias : nullptr,
+      .error = lockstep::device::cuda::ErrorOf(*algorithm),
   };
   if (!Fits(product) || workspace_bytes < algorithm->data[7] || (workspace_bytes > 0 && workspace == nullptr)) {
     return CUBLAS_STATUS_INVALID_VALUE;

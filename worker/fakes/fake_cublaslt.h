@@ -19,6 +19,9 @@ struct FakeOffer {
   cublasStatus_t state = CUBLAS_STATUS_SUCCESS;
   // What a launch takes by host execution's clock.
   double milliseconds = 1;
+  // Results are wrong by this part of themselves; and, if it is restless, by another part in each launch.
+  float error = 0;
+  bool restless = false;
 };
 
 struct FakeCublasLt {

@@ -86,6 +86,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudn
 }
 
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
+  if (FakeCudnn::Get().refuses) return CUDNN_STATUS_NOT_SUPPORTED;
   static const auto original =
       reinterpret_cast<decltype(&cudnnBackendFinalize)>(dlsym(RTLD_NEXT, "cudnnBackendFinalize"));
   const cudnnStatus_t status = original(descriptor);

@@ -16,6 +16,8 @@ namespace lockstep::device::cuda {
 struct FakeCudnn {
   // What cudnnCreate answers.
   cudnnStatus_t create = CUDNN_STATUS_SUCCESS;
+  // Refuses every graph.
+  bool refuses = false;
   // How often a plan was executed.
   int executions = 0;
   // How often a plan was made, which may mean compiling.

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/graph/passes/training_graph.h"
+#include "common/log/log.h"
 #include "common/status/status_macros.h"
 #include "worker/plan/rewrite.h"
 
@@ -46,14 +47,18 @@ std::string OperandString(const device::Operand& operand) {
   return operand.present ? absl::StrCat(DTypeName(operand.dtype), ShapeString(operand.shape)) : "-";
 }
 
-// The key of a choice: the node and everything about its shapes, so that a plan made for others does not fit silently.
-std::string ChoiceKey(const std::string& label, const std::string& name, const device::KernelRequest& request) {
+// The op with what goes in and comes out.
+std::string KindOf(const device::KernelRequest& request) {
   const auto join = [](const std::vector<device::Operand>& operands) {
     return absl::StrJoin(operands, " ",
                          [](std::string* out, const device::Operand& o) { absl::StrAppend(out, OperandString(o)); });
   };
-  return absl::StrCat(label, "/", name, " ", OpName(request.node->op), " ", join(request.inputs), " -> ",
-                      join(request.outputs));
+  return absl::StrCat(OpName(request.node->op), " ", join(request.inputs), " -> ", join(request.outputs));
+}
+
+// The key of a choice: the node and everything about its shapes, so that a plan made for others does not fit silently.
+std::string ChoiceKey(const std::string& label, const std::string& name, const device::KernelRequest& request) {
+  return absl::StrCat(label, "/", name, " ", KindOf(request));
 }
 
 }  // namespace
@@ -253,8 +258,14 @@ absl::StatusOr<std::unique_ptr<device::Kernel>> PlanBuilder::MakeKernel(device::
     }
     request.implementation = choice->second;
   }
+  std::string remark;
+  request.remark = &remark;
   LS_ASSIGN_OR_RETURN(std::unique_ptr<device::Kernel> kernel, device_->MakeKernel(request));
   state_->choices[key] = kernel->implementation();
+  if (!remark.empty() && remarked_.insert(KindOf(request)).second) {
+    LS_LOG(warn, "node '", name, "' of ", options_.label, " and those like it run on ", kernel->implementation(), ": ",
+           remark, " (", KindOf(request), ")");
+  }
   return kernel;
 }
 

@@ -88,6 +88,7 @@ class PlanBuilder {
   std::map<std::string, std::string> gradient_of_;  // gradient value -> parameter
   std::map<std::string, int> by_name_;
   std::map<std::pair<int, std::string>, int> in_layout_;
+  std::set<std::string> remarked_;   // kinds of nodes that a library refused, as the log has them
   std::vector<StepOrigin> origins_;  // of the plan's steps, until they are recomputed
   int backward_ = -1;                // the first step of the backward pass, -1 for none
 };

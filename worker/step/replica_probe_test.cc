@@ -47,9 +47,9 @@ std::map<std::string, std::string> ProbeOf(const TestFiles& files, const std::ve
 TEST_CASE("replica: the probe updates as steps do, groups and parameters without decay included", "[step]") {
   const TestFiles files;
   const auto plain = ProbeOf(files, {});
-  for (const char* const setting : {"train.optimizer.no_decay=[\"*.weight\"]",
-                                    "train.optimizer.groups=[{parameters: \"*.weight\", lr: 0.5}]",
-                                    "train.optimizer.groups=[{parameters: \"*.weight\", weight_decay: 0}]"}) {
+  for (const char* const setting :
+       {"train.optimizer.no_decay=[\"*.weight\"]", "train.optimizer.groups=[{parameters: \"*.weight\", lr: 0.5}]",
+        "train.optimizer.groups=[{parameters: \"*.weight\", weight_decay: 0}]"}) {
     CAPTURE(setting);
     const auto other = ProbeOf(files, {setting});
     CHECK(other.at("update/fc1.weight") != plain.at("update/fc1.weight"));

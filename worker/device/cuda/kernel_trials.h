@@ -22,6 +22,8 @@ namespace lockstep::device::cuda {
 // between equals. 0 where all are absent. REQUIRES: absent ones are negative.
 size_t FastestOf(absl::Span<const float> milliseconds);
 
+bool SameLayouts(const KernelRequest& request, const Kernel& a, const Kernel& b);
+
 class KernelTrials {
  public:
   explicit KernelTrials(std::shared_ptr<MemoryBudget> budget) : budget_(std::move(budget)) {}
@@ -29,9 +31,12 @@ class KernelTrials {
   // What Fastest chose for a node like this one; empty where it was not asked.
   std::string Known(const KernelRequest& request) const;
 
-  // The name of the kernel to take, of at least one. The first where there is no memory to try them in; one that fails
-  // is left out.
-  std::string Fastest(const KernelRequest& request, absl::Span<const std::unique_ptr<Kernel>> kernels);
+  // The name of the kernel to take, of at least one. The first where there is no memory to try them in. Left out is one
+  // that fails, that gives other bits when it runs again, or whose results are not those of `definition`, as far as
+  // rounding goes and where it takes the same layouts; the request's remark names those. Where all are left out:
+  // `definition`, which may be null.
+  std::string Fastest(const KernelRequest& request, absl::Span<const std::unique_ptr<Kernel>> kernels,
+                      Kernel* definition);
 
  private:
   struct Choice {

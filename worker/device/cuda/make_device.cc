@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -93,16 +94,6 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeOwn(const KernelRequest& request) {
   return std::make_unique<OwnKernel>(placed, own);
 }
 
-bool SameLayouts(const KernelRequest& request, const Kernel& a, const Kernel& b) {
-  for (int i = 0; i < static_cast<int>(request.inputs.size()); ++i) {
-    if (!(a.input_layout(i) == b.input_layout(i))) return false;
-  }
-  for (int i = 0; i < static_cast<int>(request.outputs.size()); ++i) {
-    if (!(a.output_layout(i) == b.output_layout(i))) return false;
-  }
-  return true;
-}
-
 // What buffers may take of the job's limit, 0 without one; `memory`: the same, or of what is free if that is less.
 absl::StatusOr<int64_t> BudgetOf(const DeviceOptions& options, int64_t& memory) {
   int64_t total = 0;
@@ -165,10 +156,16 @@ class CudaDevice final : public Device {
       if (!kernels.ok()) return Make(request);
       absl::StatusOr<std::unique_ptr<Kernel>> own = MakeOwn(request);
       // Those that differ in their layouts differ in what it costs to come by them, too.
-      if (own.ok() && SameLayouts(request, **own, *kernels->front())) kernels->push_back(*std::move(own));
-      named.implementation = trials_.Fastest(request, *kernels);
+      if (own.ok() && cuda::SameLayouts(request, **own, *kernels->front())) kernels->push_back(*std::move(own));
+      const absl::StatusOr<std::unique_ptr<Kernel>> definition = MakeDefinition(request);
+      named.implementation = trials_.Fastest(request, *kernels, definition.ok() ? definition->get() : nullptr);
     }
     return Make(named);
+  }
+
+  // An own kernel, for operands of BF16 a widened one.
+  static absl::StatusOr<std::unique_ptr<Kernel>> MakeDefinition(const KernelRequest& request) {
+    return ComputesBf16(request) ? MakeWidenedKernel(request, MakeOwn) : MakeOwn(request);
   }
 
   absl::StatusOr<std::unique_ptr<Kernel>> MakeNative(const KernelRequest& request) const {
@@ -178,6 +175,12 @@ class CudaDevice final : public Device {
       if (kernels.ok()) return std::move(kernels->front());
       if (!absl::IsUnimplemented(kernels.status()) || !request.implementation.empty()) return kernels.status();
       reason = absl::StrCat(" (of libraries: ", kernels.status().message(), ")");
+      // Of a kernel that is widened the node's own refusal counts, not that of the wider one.
+      const bool asked = request.remark != nullptr && request.remark->empty();
+      if (asked && cuda::IsRefusal(kernels.status())) {
+        *request.remark =
+            absl::StrCat("a kernel of a library may be many times faster, but ", kernels.status().message());
+      }
     }
     absl::StatusOr<std::unique_ptr<Kernel>> own = MakeOwn(request);
     if (!own.ok()) return absl::Status(own.status().code(), absl::StrCat(own.status().message(), reason));

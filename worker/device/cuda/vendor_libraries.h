@@ -10,10 +10,22 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/cord.h"
 #include "worker/device/kernel.h"
 
 namespace lockstep::device::cuda {
+
+inline constexpr char kRefusalMark[] = "lockstep.library_refusal";
+
+// Marks that a library was asked for a kernel and has none, unlike nodes that no library is asked for.
+inline absl::Status MarkRefusal(absl::Status status) {
+  status.SetPayload(kRefusalMark, absl::Cord("1"));
+  return status;
+}
+
+inline bool IsRefusal(const absl::Status& status) { return status.GetPayload(kRefusalMark).has_value(); }
 
 struct VendorOptions {
   // The kind of GPU and its multiprocessors, on which the bits of a library's sums depend: "sm_90x132".
@@ -30,8 +42,8 @@ class VendorLibraries {
   // For DeviceInfo: "cuBLASLt 13.1.0, cuDNN 9.19.0"; empty where there are none.
   virtual const std::string& name() const = 0;
   // At least one and at most `most` kernels, in the order in which they are preferred without trying them; one where
-  // the request names it. Unimplemented with the reason where no library serves the node; InvalidArgument where the
-  // request names an implementation that is not a library's or does not run here.
+  // the request names it. Unimplemented with the reason where no library serves the node, marked if one refuses it;
+  // InvalidArgument where the request names an implementation that is not a library's or does not run here.
   virtual absl::StatusOr<std::vector<std::unique_ptr<Kernel>>> MakeKernels(const KernelRequest& request,
                                                                            int most) const = 0;
 };

@@ -9,6 +9,7 @@
 #include "common/status/status_macros.h"
 #include "worker/device/cuda/runtime/cuda_stream.h"
 #include "worker/device/cuda/vendor/product_choice.h"
+#include "worker/device/cuda/vendor_libraries.h"
 
 namespace lockstep::device::cuda {
 namespace {
@@ -111,14 +112,15 @@ absl::StatusOr<std::vector<ProductChoice>> ChooseNew(const CublasLtContext& cont
       context.handle.get(), described.operation.get(), described.b.get(), described.a.get(), described.y.get(),
       described.y.get(), preference.get(), kAsked, results.data(), &count);
   if (status != CUBLAS_STATUS_SUCCESS) {
-    return absl::UnimplementedError(
-        absl::StrCat("cuBLASLt offers nothing for this product: ", cublasLtGetStatusName(status)));
+    return MarkRefusal(absl::UnimplementedError(
+        absl::StrCat("cuBLASLt offers nothing for this product: ", cublasLtGetStatusName(status))));
   }
   std::vector<ProductCandidate> candidates;
   for (int i = 0; i < count; ++i) candidates.push_back(CandidateOf(results[static_cast<size_t>(i)]));
-  LS_ASSIGN_OR_RETURN(const std::vector<size_t> chosen, ChooseProducts(candidates, context.workspace_limit, most));
+  const absl::StatusOr<std::vector<size_t>> chosen = ChooseProducts(candidates, context.workspace_limit, most);
+  if (!chosen.ok()) return MarkRefusal(chosen.status());
   std::vector<ProductChoice> choices;
-  for (const size_t i : chosen) {
+  for (const size_t i : *chosen) {
     choices.push_back({.math = ProductMathName(problem.math),
                        .version = context.version,
                        .gpu = context.gpu,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/status/status_macros.h"
+#include "worker/device/cuda/vendor_libraries.h"
 
 namespace lockstep::device::cuda {
 
@@ -30,7 +31,7 @@ std::string Reason(fe::error_t error) {
 
 absl::Status Check(const fe::error_t& error, absl::string_view what) {
   if (error.is_good()) return absl::OkStatus();
-  return absl::UnimplementedError(absl::StrCat("cuDNN: ", what, ": ", Reason(error)));
+  return MarkRefusal(absl::UnimplementedError(absl::StrCat("cuDNN: ", what, ": ", Reason(error))));
 }
 
 absl::Status Check(cudnnStatus_t status, absl::string_view what) {
@@ -166,9 +167,9 @@ absl::StatusOr<CudnnPlans> CudnnGraph::ChooseNew(int most) {
     plans.push_back(PlanAt(index, engine));
   }
   if (!plans.empty()) return plans;
-  return absl::UnimplementedError(absl::StrCat("cuDNN offers ", count, " engines, none that is deterministic in ",
-                                               here_.math, " within ", cudnn_.options().workspace_limit,
-                                               " bytes of scratch"));
+  return MarkRefusal(absl::UnimplementedError(
+      absl::StrCat("cuDNN offers ", count, " engines, none that is deterministic in ", here_.math, " within ",
+                   cudnn_.options().workspace_limit, " bytes of scratch")));
 }
 
 absl::StatusOr<CudnnPlans> CudnnGraph::ChoosePlanned(const std::string& name) {

@@ -59,7 +59,7 @@ class CudnnKernels {
   std::string name() const { return ""; }
   bool Knows(const std::string&) const { return false; }
   absl::StatusOr<Kernels> Make(const KernelRequest&, int) const {
-    return absl::UnimplementedError("this build has no cuDNN");
+    return MarkRefusal(absl::UnimplementedError("this build has no cuDNN"));
   }
 };
 
