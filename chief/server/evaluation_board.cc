@@ -31,7 +31,6 @@ void EvaluationBoard::GoBackTo(uint64_t step) {
 std::string EvaluationBoard::Add(const EvaluationDone& evaluation) {
   EvaluationSums sums;
   for (const SliceResult& slice : evaluation.slices) sums += slice.sums;
-  const uint64_t cuts = ledger_.rate_cuts;
   ledger_ = Judge(rule_, ledger_, evaluation.step, sums);
   beyond_five_ = beyond_five_ || sums.top5 < sums.counted;
   const bool classes = sums.counted > 0;
@@ -49,7 +48,6 @@ std::string EvaluationBoard::Add(const EvaluationDone& evaluation) {
   if (rule_.patience > 0 && ledger_.stale > 0) {
     absl::StrAppend(&line, "  no improvement ", ledger_.stale, "/", rule_.patience);
   }
-  if (ledger_.rate_cuts > cuts) absl::StrAppend(&line, "  the learning rate drops (", ledger_.rate_cuts, ")");
   // One that is told late, because who held it was away, does not count as the newest.
   if (evaluation.step >= step_) {
     step_ = evaluation.step;

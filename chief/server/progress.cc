@@ -50,11 +50,24 @@ void Progress::On(absl::Time now, const StepsAgreed& action) {
   if (action.step < step_) {
     recent_.clear();
     board_.GoBackTo(action.step);
+    learning_rate_.reset();
   }
   step_ = action.step;
+  for (const StepRecord& record : action.records) ShowRate(record);
   if (!action.records.empty()) loss_ = action.records.back().loss;
   recent_.push_back({now, action.step});
   while (recent_.size() > 2 && now - recent_.front().when > kRateOver) recent_.pop_front();
+}
+
+// By what the workers did: the board hears only of evaluations that are told.
+void Progress::ShowRate(const StepRecord& record) {
+  const bool dropped = learning_rate_.has_value() && record.learning_rate < *learning_rate_;
+  learning_rate_ = record.learning_rate;
+  if (!dropped || !options_.evaluation.plateau.cuts) return;
+  options_.tell({.name = "learning_rate",
+                 .text = absl::StrCat("learning rate ", record.learning_rate, " from step ", record.step,
+                                      " on: ", MetricName(options_.evaluation.metric), " no longer improves"),
+                 .fields = {{"step", static_cast<int64_t>(record.step)}, {"learning_rate", record.learning_rate}}});
 }
 
 void Progress::On(const EvaluationDone& action) {
@@ -83,6 +96,7 @@ double Progress::CheckpointSeconds() const {
 void Progress::On(const WentBack& action) {
   recent_.clear();
   opened_.clear();
+  learning_rate_.reset();
   step_ = action.step;
   // The checkpoint's history is older than the copy, which was evaluated since.
   action.from_copy ? board_.GoBackTo(action.step) : board_.StartAgain(action.ledger);

@@ -80,6 +80,7 @@ class Progress {
     uint64_t step = 0;
   };
 
+  void ShowRate(const StepRecord& record);
   std::vector<LinePart> Parts(absl::Time now) const;
   LogEvent ProgressEvent(absl::Time now) const;
   double CheckpointSeconds() const;
@@ -87,6 +88,7 @@ class Progress {
   const Options options_;
   uint64_t step_ = 0;
   double loss_ = 0;
+  std::optional<double> learning_rate_;  // of the newest step
   size_t workers_ = 0;
   std::deque<Sample> recent_;
   absl::Time next_line_ = absl::InfinitePast();

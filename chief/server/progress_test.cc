@@ -54,6 +54,30 @@ TEST_CASE("progress: the live line fits any width and leaves out what matters le
   CHECK(shown.events.empty());
 }
 
+TEST_CASE("progress: a rate that a plateau cut is told once, with its step, whatever evaluations were told",
+          "[chief]") {
+  std::vector<std::string> told;
+  Progress::Options options;
+  options.evaluation = {.metric = Metric::kLoss, .plateau = {.cuts = true}};
+  options.tell = [&](const LogEvent& event) { told.push_back(event.text); };
+  Progress progress(options);
+  const auto agree = [&](uint64_t step, const std::vector<double>& rates) {
+    StepsAgreed agreed;
+    agreed.step = step;
+    for (size_t i = 0; i < rates.size(); ++i) {
+      agreed.records.push_back({.step = step - rates.size() + 1 + i, .learning_rate = rates[i]});
+    }
+    progress.On(absl::UnixEpoch(), agreed);
+  };
+  agree(3, {0.025, 0.05, 0.1});
+  agree(6, {0.1, 0.02, 0.02});
+  agree(4, {0.1});
+  agree(5, {0.02});
+
+  CHECK(told == std::vector<std::string>{"learning rate 0.02 from step 5 on: loss no longer improves",
+                                         "learning rate 0.02 from step 5 on: loss no longer improves"});
+}
+
 TEST_CASE("progress: the live line is drawn five times a second at most, a plain one every five seconds", "[chief]") {
   Shown live(true);
   for (int i = 0; i < 10; ++i) live.progress->Tick(live.now += absl::Milliseconds(100));

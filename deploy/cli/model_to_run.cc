@@ -1,5 +1,6 @@
 #include "deploy/cli/model_to_run.h"
 
+#include <iostream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +9,7 @@
 #include "common/checkpoint_format/naming.h"
 #include "common/graph/picked_rows.h"
 #include "common/graph/state_names.h"
+#include "common/log/escape.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
 #include "worker/data/image_folder.h"
@@ -77,6 +79,12 @@ absl::StatusOr<std::unique_ptr<worker::DataSource>> ModelToRun::OpenData(job::Da
   // Where the images that it was trained on are still there, their folders say what its classes are.
   if (labels && !source->classes().empty()) {
     const auto trained = worker::ImageClasses(job.data().train().inputs());
+    if (!trained.ok()) {
+      std::cerr
+          << "lockstep: the folders that the model was trained on cannot be read, so it is assumed that its classes "
+             "are, in this order: "
+          << EscapeControls(ListNames(source->classes())) << "\n";
+    }
     if (trained.ok() && *trained != source->classes()) {
       return absl::InvalidArgumentError(absl::StrCat(
           files.inputs(), ": has the classes ", ListNames(source->classes()), ", the model was trained on ",

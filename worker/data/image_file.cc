@@ -44,17 +44,41 @@ absl::StatusOr<Image> DecodeJpeg(absl::string_view bytes, const std::string& pat
   }
   LS_RETURN_IF_ERROR(CheckSize(path, height, width, most_pixels));
   Image image = Make(height, width, kColours);
-  const int failed = tjDecompress2(decoder.get(), data, bytes.size(), image.pixels.data(), width, /*pitch=*/0, height,
-                                   TJPF_RGB, TJFLAG_ACCURATEDCT);
-  // The other warnings are of bytes that mean nothing, which cameras write.
-  const absl::string_view message = failed == 0 ? "" : tjGetErrorStr2(decoder.get());
-  if (failed != 0 && (tjGetErrorCode(decoder.get()) == TJERR_FATAL || absl::StrContains(message, "remature end"))) {
-    return Corrupt(path, message);
+  // A warning may be of bytes that mean nothing, or of an image that came out black: the library does not tell which.
+  if (tjDecompress2(decoder.get(), data, bytes.size(), image.pixels.data(), width, /*pitch=*/0, height, TJPF_RGB,
+                    TJFLAG_ACCURATEDCT) != 0) {
+    return Corrupt(path, tjGetErrorStr2(decoder.get()));
   }
   return image;
 }
 
-absl::StatusOr<Image> DecodePng(absl::string_view bytes, const std::string& path, int64_t most_pixels) {
+uint32_t BigEndian32(absl::string_view bytes) {
+  uint32_t value = 0;
+  for (const char byte : bytes) value = value << 8 | static_cast<uint8_t>(byte);
+  return value;
+}
+
+// Without the chunks by which libpng would change colours to those of sRGB; Pillow gives them as they are stored. What
+// is no chunk is left for libpng to refuse.
+std::string WithoutColourSpace(absl::string_view bytes) {
+  constexpr size_t kSignature = 8, kAround = 12;  // length, type and check of a chunk
+  std::string kept(bytes.substr(0, kSignature));
+  size_t at = kept.size();
+  while (bytes.size() - at >= kAround) {
+    const size_t length = BigEndian32(bytes.substr(at, 4));
+    const absl::string_view type = bytes.substr(at + 4, 4);
+    if (length > bytes.size() - at - kAround) break;
+    if (type != "gAMA" && type != "cHRM" && type != "sRGB" && type != "iCCP") {
+      absl::StrAppend(&kept, bytes.substr(at, length + kAround));
+    }
+    at += length + kAround;
+  }
+  absl::StrAppend(&kept, bytes.substr(at));
+  return kept;
+}
+
+absl::StatusOr<Image> DecodePng(absl::string_view stored, const std::string& path, int64_t most_pixels) {
+  const std::string bytes = WithoutColourSpace(stored);
   png_image png = {};
   png.version = PNG_IMAGE_VERSION;
   const std::unique_ptr<png_image, void (*)(png_image*)> freed(&png, &png_image_free);

@@ -29,6 +29,7 @@ namespace fs = std::filesystem;
 constexpr int64_t kMostPixels = int64_t{1} << 27;
 constexpr int64_t kMostFileBytes = int64_t{1} << 30;
 constexpr size_t kMostThreads = 16;
+constexpr int kMostFolders = 100000;
 
 struct Found {
   fs::path path;
@@ -83,21 +84,36 @@ absl::StatusOr<FolderListing> List(const fs::path& folder) {
   return listing;
 }
 
-// Adds the images of a folder, then those of its folders. `above`: the folders that lead here.
-absl::Status AddImages(const fs::path& folder, int64_t label, std::vector<fs::path>& above, std::vector<Found>& found) {
-  std::error_code error;
-  const fs::path place = fs::canonical(folder, error);
-  if (error) return CannotRead(folder, error);
-  if (std::find(above.begin(), above.end(), place) != above.end()) {
-    return absl::InvalidArgumentError(absl::StrCat(folder.string(), ": links back to a folder that it lies in"));
+// The images below a folder, in order. Links are followed.
+class Walk {
+ public:
+  explicit Walk(std::vector<Found>& found) : found_(found) {}
+
+  // Adds the images of a folder, then those of its folders.
+  absl::Status Add(const fs::path& folder, int64_t label) {
+    std::error_code error;
+    const fs::path place = fs::canonical(folder, error);
+    if (error) return CannotRead(folder, error);
+    if (std::find(above_.begin(), above_.end(), place) != above_.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(folder.string(), ": links back to a folder that it lies in"));
+    }
+    if (++folders_ > kMostFolders) {
+      return absl::InvalidArgumentError(absl::StrCat(folder.string(), ": is beyond the ", kMostFolders,
+                                                     " folders that are read; links may multiply them"));
+    }
+    LS_ASSIGN_OR_RETURN(const FolderListing listing, List(folder));
+    for (const fs::path& path : listing.images) found_.push_back({path, label});
+    above_.push_back(place);
+    for (const fs::path& below : listing.folders) LS_RETURN_IF_ERROR(Add(below, label));
+    above_.pop_back();
+    return absl::OkStatus();
   }
-  LS_ASSIGN_OR_RETURN(const FolderListing listing, List(folder));
-  for (const fs::path& path : listing.images) found.push_back({path, label});
-  above.push_back(place);
-  for (const fs::path& below : listing.folders) LS_RETURN_IF_ERROR(AddImages(below, label, above, found));
-  above.pop_back();
-  return absl::OkStatus();
-}
+
+ private:
+  std::vector<Found>& found_;
+  std::vector<fs::path> above_;  // the folders that lead to the one that is read
+  int folders_ = 0;
+};
 
 // Images with the number of their class.
 absl::StatusOr<FoundClasses> FindClasses(const fs::path& root) {
@@ -107,10 +123,10 @@ absl::StatusOr<FoundClasses> FindClasses(const fs::path& root) {
         listing.images[0].string(), ": lies in no class; put it into a folder that is named after its class"));
   }
   FoundClasses found;
+  Walk walk(found.images);
   for (const fs::path& folder : listing.folders) {
     const size_t before = found.images.size();
-    std::vector<fs::path> above;
-    LS_RETURN_IF_ERROR(AddImages(folder, static_cast<int64_t>(found.names.size()), above, found.images));
+    LS_RETURN_IF_ERROR(walk.Add(folder, static_cast<int64_t>(found.names.size())));
     if (found.images.size() == before) {
       return absl::NotFoundError(absl::StrCat(folder.string(), ": the class has no image; remove the folder"));
     }
@@ -267,8 +283,7 @@ absl::StatusOr<StoredData> ReadImageFolder(const job::DataFiles& files, const Re
   const fs::path root(files.inputs());
   FoundClasses found;
   if (options.labels == Labels::kNone) {
-    std::vector<fs::path> above;
-    LS_RETURN_IF_ERROR(AddImages(root, /*label=*/0, above, found.images));
+    LS_RETURN_IF_ERROR(Walk(found.images).Add(root, /*label=*/0));
   } else {
     LS_ASSIGN_OR_RETURN(found, FindClasses(root));
   }

@@ -8,11 +8,14 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "worker/data/array_file.h"
+#include "worker/data/image_file.h"
 #include "worker/data/image_scale.h"
 #include "worker/data/test_files.h"
 #include "worker/data/test_reading.h"
@@ -158,6 +161,38 @@ TEST_CASE("images: what cannot be read is named", "[data]") {
   CheckRefused(Folder(classes.files.directory()), AnyClass(), StatusCode::kNotFound, "/empty: the class has no image");
   TestFiles nothing;
   CheckRefused(Folder(nothing.directory()), AnyClass(), StatusCode::kNotFound, "has no JPEG or PNG image");
+}
+
+TEST_CASE("images: a JPEG that was cut off anywhere is refused", "[data]") {
+  for (const char* const name : {"progressive.JPEG", "plain.jpg", "gray.jpg"}) {
+    const std::string path = absl::StrCat(kGolden, "folder/B/", name);
+    std::ifstream file(path, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    REQUIRE(DecodeImage(bytes, path, /*gray=*/false, 1 << 20).ok());
+    std::vector<size_t> taken;
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      if (DecodeImage(bytes.substr(0, size), path, /*gray=*/false, 1 << 20).ok()) taken.push_back(size);
+    }
+    CAPTURE(name, bytes.size());
+    CHECK(taken == std::vector<size_t>{});
+  }
+}
+
+TEST_CASE("images: values of a PNG are those stored, whatever it says of its colour space", "[data]") {
+  const std::string plain = PngBytes(2, 1, PNG_FORMAT_RGB, {10, 60, 110, 160, 210, 250});
+  const std::vector<uint8_t> stored = DecodeImage(plain, "plain", false, 100)->pixels;
+  CHECK(stored == std::vector<uint8_t>{10, 60, 110, 160, 210, 250});
+  // gAMA 1.0, behind the 33 bytes of signature and header.
+  const std::string body("gAMA\0\1\x86\xa0", 8);
+  const auto check = static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(body.data()), 8));
+  std::string chunk = std::string("\0\0\0\4", 4) + body;
+  for (int shift = 24; shift >= 0; shift -= 8) chunk += static_cast<char>(check >> shift);
+  for (const bool says_srgb : {false, true}) {
+    std::string changed = plain.substr(0, 33) + chunk + plain.substr(33);
+    const size_t srgb = changed.find("sRGB");
+    if (!says_srgb && srgb != std::string::npos) changed.erase(srgb - 4, 13);
+    CHECK(DecodeImage(changed, "changed", false, 100)->pixels == stored);
+  }
 }
 
 TEST_CASE("images: of many that are wrong the first is named, and memory is asked for before", "[data]") {
