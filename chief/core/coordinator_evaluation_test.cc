@@ -225,4 +225,18 @@ TEST_CASE("coordinator: evaluations that it missed are told in order, those of a
   CHECK(steps == std::vector<uint64_t>{30, 40, 50});
 }
 
+TEST_CASE("coordinator: evaluations of a fast job wait for the report of their steps, however many they are",
+          "[core]") {
+  ProgressTracker tracker("lineage-1", 0, 2, /*evaluated=*/0);
+  tracker.Begin("lineage-1", {{Incarnation{0, 1}, Position{0, 0}}});
+  for (uint64_t step = 1; step <= 500; ++step) {
+    tracker.AddSlices(EvalReport{"lineage-1", step, {SliceResult{0, {}}, SliceResult{1, {}}}});
+  }
+  CHECK(tracker.TakeEvaluations().empty());
+  tracker.Applied(Incarnation{0, 1}, Position{500, 2});
+  tracker.TakeAgreed();
+
+  CHECK(tracker.TakeEvaluations().size() == 500);
+}
+
 }  // namespace lockstep::chief

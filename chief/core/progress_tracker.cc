@@ -77,7 +77,8 @@ std::string ProgressTracker::AddSlices(const EvalReport& report) {
                              " came twice with other values");
     }
   }
-  while (evaluations_.size() > kMaxEvaluations) evaluations_.erase(evaluations_.begin());
+  const size_t most = std::max<size_t>(16, kMaxSlices / std::max<uint64_t>(1, eval_slices_));
+  while (evaluations_.size() > most) evaluations_.erase(evaluations_.begin());
   return finding;
 }
 
@@ -91,7 +92,11 @@ std::vector<EvaluationDone> ProgressTracker::TakeEvaluations() {
     EvaluationDone evaluation{lineage_, it->first, {}};
     for (auto& [index, slice] : it->second) evaluation.slices.push_back(std::move(slice));
     evaluated_.insert(it->first);
-    while (evaluated_.size() > kMaxPositions) evaluated_.erase(evaluated_.begin());
+    // What is no longer remembered as told is not told again.
+    while (evaluated_.size() > kMaxPositions) {
+      told_evaluations_ = std::max(told_evaluations_, *evaluated_.begin());
+      evaluated_.erase(evaluated_.begin());
+    }
     done.push_back(std::move(evaluation));
     it = evaluations_.erase(it);
   }

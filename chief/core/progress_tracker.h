@@ -50,14 +50,16 @@ class ProgressTracker {
   // The step that every member of the newest generation has applied; 0 while there is none.
   uint64_t LowestApplied() const { return at_step_.empty() ? 0 : at_step_.begin()->first; }
 
-  // Keeps slices of the newest kMaxEvaluations. Returns what is wrong: a slice that came before with other bits.
+  // Keeps slices of the newest evaluations, of as many as are kMaxSlices. Returns what is wrong: a slice that came
+  // before with other bits.
   std::string AddSlices(const EvalReport& report);
   // Evaluations that are complete and of an agreed step, each once.
   std::vector<EvaluationDone> TakeEvaluations();
 
   static constexpr size_t kMaxPending = 8192;
   static constexpr size_t kMaxPositions = 64;
-  static constexpr size_t kMaxEvaluations = 16;
+  // A job of short steps makes hundreds of evaluations before it reports their steps.
+  static constexpr size_t kMaxSlices = 65536;
 
  private:
   Lineage lineage_;
