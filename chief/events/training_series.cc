@@ -53,7 +53,11 @@ TrainingSeries::Told TrainingSeries::Take(absl::Time now, int64_t step, size_t w
     gradient_.reset();
     gradient_told_ = step - 1;
   }
-  if (told_ == step) return {};
+  if (told_ == step) {
+    Told rates;  // of a job that ends within an interval, whose last step was told already
+    if (at_end && rates_from_.has_value() && rates_from_->step < step) TellRates(now, step, rates.values);
+    return rates;
+  }
   const Counts counts = {
       static_cast<int64_t>(workers), totals.joins(),       totals.preemptions(), totals.losses(), totals.crashes(),
       totals.digest_mismatches(),    totals.checkpoints(), totals.chief_starts()};

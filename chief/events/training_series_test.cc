@@ -31,6 +31,22 @@ TEST_CASE("series: every step has its loss first, and the learning rate of the u
         Scalars{{"loss", 2.5}, {"learning_rate", 0.125}});
 }
 
+TEST_CASE("series: a job that ends within an interval has a throughput too, though its last step was told",
+          "[events]") {
+  TrainingSeries series = Series();
+  series.Take(kStart, 10, kWorkers, {}, false);
+  JobStats saved;
+  saved.set_checkpoints(1);
+  CHECK(ByTag(series.Take(kStart + absl::Seconds(1), 110, kWorkers, saved, false).values).count("samples_per_second") ==
+        0);
+
+  const auto last = ByTag(series.Take(kStart + absl::Seconds(1), 110, kWorkers, saved, true).values);
+
+  REQUIRE(last.size() == 1);
+  CHECK(last.at("samples_per_second") == 3200);
+  CHECK(series.Take(kStart + absl::Seconds(2), 110, kWorkers, saved, true).values.empty());
+}
+
 TEST_CASE("series: throughput and step times are means over an interval", "[events]") {
   TrainingSeries series = Series();
   CHECK(ByTag(series.Take(kStart, 10, kWorkers, {}, false).values).count("samples_per_second") == 0);
