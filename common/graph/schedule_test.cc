@@ -3,35 +3,20 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "common/graph/golden_rates.h"
+
 namespace lockstep {
 namespace {
-
-// The learning rates of torch.optim.lr_scheduler, as tests/conformance/pytorch/optimizers.py wrote them.
-std::vector<double> RatesOf(const std::string& schedule) {
-  std::ifstream file("tests/conformance/pytorch/optimizers.txt");
-  REQUIRE(file.good());
-  std::vector<double> rates;
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream words(line);
-    std::string name;
-    int step = 0;
-    words >> name >> step;
-    for (double rate = 0; name == schedule && words >> rate;) rates.push_back(rate);
-  }
-  return rates;
-}
 
 TEST_CASE("schedule: step and cosine are PyTorch's, the warm-up is a straight line", "[graph]") {
   const ScheduleRule step{.kind = ScheduleKind::kStep, .lr = 0.1, .step_size = 3, .gamma = 0.5};
   const ScheduleRule cosine{.kind = ScheduleKind::kCosine, .lr = 0.1, .total_steps = 12, .min_lr = 0.001};
-  const std::vector<double> stepped = RatesOf("schedule_step");
-  const std::vector<double> annealed = RatesOf("schedule_cosine");
+  const std::vector<double> stepped = GoldenRates("schedule_step");
+  const std::vector<double> annealed = GoldenRates("schedule_cosine");
   REQUIRE(stepped.size() == 12);
   REQUIRE(annealed.size() == 12);
   for (int s = 0; s < 12; ++s) {
@@ -68,7 +53,7 @@ TEST_CASE("schedule: the others are PyTorch's too", "[graph]") {
         .final_div_factor = 100}},
   };
   for (const auto& [name, rule] : cases) {
-    const std::vector<double> rates = RatesOf(name);
+    const std::vector<double> rates = GoldenRates(name);
     REQUIRE(rates.size() == 12);
     for (int s = 0; s < 12; ++s) {
       CAPTURE(name, s);

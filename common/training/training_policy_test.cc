@@ -1,12 +1,11 @@
 #include "common/training/training_policy.h"
 
 #include <catch2/catch.hpp>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "common/graph/golden_rates.h"
 #include "common/graph/schedule.h"
 #include "common/job/extent.h"
 #include "common/job/graph_request.h"
@@ -63,21 +62,6 @@ TEST_CASE("training policy: evaluation slices cover the set, one global batch ea
   CHECK(MakeTrainingPolicy(Job("10ep", "10m"), facts)->eval_slices == 0);
 }
 
-// A line of tests/conformance/pytorch/optimizers.txt.
-std::vector<double> RatesOf(const std::string& case_name) {
-  std::ifstream file("tests/conformance/pytorch/optimizers.txt");
-  REQUIRE(file.good());
-  std::vector<double> rates;
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream words(line);
-    std::string name;
-    int count = 0;
-    words >> name >> count;
-    for (double rate = 0; name == case_name && words >> rate;) rates.push_back(rate);
-  }
-  return rates;
-}
-
 // The rate after each of these metrics.
 std::vector<double> RatesBehind(const JobSpec& spec, const std::vector<double>& metrics) {
   const EvaluationRule rule = MakeTrainingPolicy(spec, kFacts)->evaluation;
@@ -118,7 +102,7 @@ TEST_CASE("training policy: the rates of a plateau are PyTorch's", "[training]")
       RatesBehind(spec, {0.25, 0.25, 0.5, 0.5, 0.5, 0.75, 0.75, 0.625, 0.8125, 0.8125});
 
   for (const auto& [name, rates] : {std::pair{"plateau_loss", by_loss}, std::pair{"plateau_accuracy", by_accuracy}}) {
-    const std::vector<double> expected = RatesOf(name);
+    const std::vector<double> expected = GoldenRates(name);
     REQUIRE(expected.size() == rates.size());
     for (size_t i = 0; i < rates.size(); ++i) {
       CAPTURE(name, i);

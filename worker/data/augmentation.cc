@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "common/random/random.h"
-#include "common/status/check.h"
+#include "worker/data/channel_affine.h"
 
 namespace lockstep::worker {
 namespace {
@@ -16,19 +16,13 @@ int64_t Below(uint32_t bits, int64_t count) {
   return static_cast<int64_t>((uint64_t{bits} * static_cast<uint64_t>(count)) >> 32);
 }
 
-}  // namespace
-
 bool IsImage(const TensorSpec& field) { return field.dtype == DType::kF32 && field.shape.size() == 3; }
+
+}  // namespace
 
 Augmentation::Augmentation(const job::Augment& rule, const Normalisation& normalisation, uint64_t seed,
                            absl::Span<const TensorSpec> fields)
-    : flip_(rule.flip()), padding_(rule.crop_padding()), seed_(seed) {
-  const size_t channels = std::max(normalisation.mean.size(), normalisation.std.size());
-  for (size_t c = 0; c < channels; ++c) {
-    const double mean = normalisation.mean[normalisation.mean.size() == 1 ? 0 : c];
-    const double std = normalisation.std[normalisation.std.size() == 1 ? 0 : c];
-    empty_.push_back(static_cast<float>(-mean / std));
-  }
+    : flip_(rule.flip()), padding_(rule.crop_padding()), seed_(seed), empty_(MakeChannelAffine(normalisation).offset) {
   for (const TensorSpec& field : fields) images_.push_back(IsImage(field) ? field.shape : Shape());
 }
 

@@ -41,12 +41,9 @@ class Augmentation {
   const bool flip_;
   const int64_t padding_;
   const uint64_t seed_;
-  std::vector<float> empty_;   // per channel, or for all: what 0 becomes
-  std::vector<Shape> images_;  // per field; empty: none
+  const std::vector<float> empty_;  // per channel, or for all: what 0 becomes
+  std::vector<Shape> images_;       // per field; empty: none
 };
-
-// Whether the rule changes samples of `field`.
-bool IsImage(const TensorSpec& field);
 
 }  // namespace lockstep::worker
 

@@ -71,7 +71,7 @@ absl::StatusOr<Field> Field::Feature(const StoredData& data, const StoredField& 
                                      const std::optional<IndexRange>& range, const Normalisation& normalisation) {
   const StoredArray& array = data.arrays[stored.array];
   LS_CHECK(NumElements(spec.shape) == NumElements(stored.sample), "the sample has the model's shape");
-  Affine affine;
+  ChannelAffine affine;
   switch (spec.dtype) {
     case DType::kF32:
       if (!(normalisation == Normalisation{})) {
@@ -113,21 +113,14 @@ absl::StatusOr<Field> Field::Label(const StoredData& data, int64_t classes, std:
   return Field(data, stored, std::move(spec));
 }
 
-absl::StatusOr<Field::Affine> Field::MakeAffine(const Normalisation& normalisation, const Shape& shape,
+absl::StatusOr<ChannelAffine> Field::MakeAffine(const Normalisation& normalisation, const Shape& shape,
                                                 absl::string_view path) {
-  Affine affine;
   const size_t channels = std::max(normalisation.mean.size(), normalisation.std.size());
   if (channels > 1 && (shape.empty() || shape[0] != static_cast<int64_t>(channels))) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": data.normalize has ", channels,
                                                    " channels, one input of shape ", ShapeString(shape), " has not"));
   }
-  for (size_t c = 0; c < channels; ++c) {
-    const double mean = normalisation.mean[normalisation.mean.size() == 1 ? 0 : c];
-    const double std = normalisation.std[normalisation.std.size() == 1 ? 0 : c];
-    affine.factor.push_back(static_cast<float>(normalisation.scale / std));
-    affine.offset.push_back(static_cast<float>(-mean / std));
-  }
-  return affine;
+  return MakeChannelAffine(normalisation);
 }
 
 void Field::Read(absl::Span<const int64_t> indices, absl::Span<std::byte> out) const {

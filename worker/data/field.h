@@ -15,6 +15,7 @@
 #include "common/graph/metagraph.h"
 #include "common/graph/picked_rows.h"
 #include "common/tensor/tensor.h"
+#include "worker/data/channel_affine.h"
 #include "worker/data/stored_data.h"
 
 namespace lockstep::worker {
@@ -36,17 +37,10 @@ class Field {
   void Read(absl::Span<const int64_t> indices, absl::Span<std::byte> out) const;
 
  private:
-  // float(x) * factor + offset per channel, rounded after each operation: both are made in float64 once, so that every
-  // machine computes the same bits. Empty: converted as it is.
-  struct Affine {
-    std::vector<float> factor;
-    std::vector<float> offset;
-  };
-
   Field(const StoredData& data, const StoredField& stored, TensorSpec spec);
 
-  static absl::StatusOr<Affine> MakeAffine(const Normalisation& normalisation, const Shape& shape,
-                                           absl::string_view path);
+  static absl::StatusOr<ChannelAffine> MakeAffine(const Normalisation& normalisation, const Shape& shape,
+                                                  absl::string_view path);
   template <typename T>
   void Convert(const T* from, std::byte* to) const;
 
@@ -55,7 +49,7 @@ class Field {
   int64_t first_;
   int64_t num_samples_;
   TensorSpec spec_;
-  Affine affine_;
+  ChannelAffine affine_;
   int64_t sample_;  // elements
 };
 

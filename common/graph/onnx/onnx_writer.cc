@@ -140,14 +140,11 @@ absl::StatusOr<OnnxWritten> WriteOnnx(const Graph& graph, const VariableReader& 
   LS_ASSIGN_OR_RETURN(BatchOpening model, OpenBatch(graph, options.batch));
   OnnxWritten written;
   written.open_batch = model.open && !options.only_batch.has_value();
-  if (options.only_batch.value_or(options.batch) != options.batch) {
-    if (!model.open) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the model computes with batches of ", options.batch, "; no other can be asked of it"));
-    }
+  if (options.only_batch.has_value() && model.open) {
     LS_RETURN_IF_ERROR(CloseBatch(*options.only_batch, model));
-  } else if (options.only_batch.has_value()) {
-    model.shapes.clear();
+  } else if (options.only_batch.value_or(options.batch) != options.batch) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the model computes with batches of ", options.batch, "; no other can be asked of it"));
   }
   onnx::ModelProto message;
   LS_ASSIGN_OR_RETURN(written.opset, WriteOnnxNodes(model.graph, message.mutable_graph()));
