@@ -135,6 +135,7 @@ class Rules {
   void Name(const std::string& name);
   void Model(const job::Model& model);
   void Files(const std::string& section, const DataFiles& files);
+  void Augmentation(const job::Data& data);
   void Data(const job::Data& data);
   void Evaluation(const JobSpec& spec);
   void Batch(const Train& train);
@@ -210,6 +211,9 @@ void Rules::ArrayFiles(const std::string& section, const DataFiles& files) {
     error("image_resize", "is less than a side of image_size, which is taken out of it; raise it");
   }
   if (files.has_image_resize() && files.image_size_size() == 0) error("image_resize", "needs image_size");
+  if (files.image_size_size() == 0 && files.image_decode() == DataFiles::IMAGE_DECODE_STEP) {
+    error("image_decode", "`step` needs image_size");
+  }
   if (!Sound({absl::StrCat(section, ".format"), absl::StrCat(section, ".labels")})) return;
   const bool one_array = files.format() == DataFiles::FORMAT_IDX || files.format() == DataFiles::FORMAT_NPY;
   if (!files.has_labels()) {
@@ -268,6 +272,17 @@ void Rules::Form(const job::Data& data) {
   }
 }
 
+void Rules::Augmentation(const job::Data& data) {
+  const auto& shares = data.augment().resized_crop();
+  if (shares.empty() || !Sound({"data.augment.resized_crop"})) return;
+  if (shares.size() != 2 || shares[0] > shares[1]) {
+    Error("data.augment.resized_crop", "takes the least and the largest share of an image's area: [0.08, 1]");
+  } else if (data.train().image_decode() != DataFiles::IMAGE_DECODE_STEP && Sound({"data.train.image_decode"})) {
+    Error("data.augment.resized_crop",
+          "takes parts of the images in their files, for which data.train.image_decode has to be `step`");
+  }
+}
+
 void Rules::Data(const job::Data& data) {
   Form(data);
   for (const auto& [name, files] : {std::pair("train", &data.train()), std::pair("eval", &data.eval())}) {
@@ -278,6 +293,7 @@ void Rules::Data(const job::Data& data) {
             absl::StrCat("expected 64 lower-case hexadecimal digits, found '", files->sha256(), "'"));
     }
   }
+  if (data.has_augment()) Augmentation(data);
   const Normalize& normalize = data.normalize();
   if (normalize.mean_size() > 1 && normalize.std_size() > 1 && normalize.mean_size() != normalize.std_size() &&
       Sound({"data.normalize.mean"})) {

@@ -61,6 +61,7 @@ class Preparation {
     job::Data& files = *prepared_.job.mutable_data();
     if (!facts.train_sha256.empty()) files.mutable_train()->set_sha256(facts.train_sha256);
     if (!facts.eval_sha256.empty()) files.mutable_eval()->set_sha256(facts.eval_sha256);
+    files.mutable_train()->mutable_classes()->Assign(facts.classes.begin(), facts.classes.end());
   }
 
   void MakePolicy() {

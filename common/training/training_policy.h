@@ -35,8 +35,9 @@ struct DataFacts {
   // Hashes of the decoded data (rule 32), for the resolved job; empty where there is none.
   std::string train_sha256 = {};
   std::string eval_sha256 = {};
-  int64_t held_bytes = 0;                // memory that the decoded data take in every worker
-  std::vector<SampleImage> images = {};  // the first samples of the training set, where they are images
+  std::vector<std::string> classes = {};  // what the classes are called, where the data say so
+  int64_t held_bytes = 0;                 // memory that the decoded data take in every worker
+  std::vector<SampleImage> images = {};   // the first samples of the training set, where they are images
 };
 
 // Samples of one evaluation batch. A slice is one such batch per logical shard.

@@ -20,13 +20,14 @@ namespace {
 
 // All elements of the label field, sample after sample.
 template <typename T>
-std::vector<T> LabelsOf(const worker::DataSource& source) {
+absl::StatusOr<std::vector<T>> LabelsOf(const worker::DataSource& source) {
   std::vector<int64_t> samples(static_cast<size_t>(source.num_samples()));
   std::iota(samples.begin(), samples.end(), 0);
   const int field = worker::FindField(source, InputRole::kLabel, "");
   const Shape& shape = source.fields()[static_cast<size_t>(field)].shape;
   std::vector<T> labels(samples.size() * static_cast<size_t>(NumElements(shape)));
-  source.Read(field, samples, {reinterpret_cast<std::byte*>(labels.data()), labels.size() * sizeof(T)});
+  LS_RETURN_IF_ERROR(
+      source.Read(field, samples, {reinterpret_cast<std::byte*>(labels.data()), labels.size() * sizeof(T)}));
   return labels;
 }
 
@@ -103,9 +104,11 @@ absl::StatusOr<EvalDetails> MakeEvalDetails(const ModelToRun& model, const worke
   EvalDetails details;
   if (classes) {
     details.names = source.classes();
-    details.classes = worker::ReportClasses(predictions, LabelsOf<int64_t>(source), row.shape[0]);
+    LS_ASSIGN_OR_RETURN(const std::vector<int64_t> labels, LabelsOf<int64_t>(source));
+    details.classes = worker::ReportClasses(predictions, labels, row.shape[0]);
   } else {
-    details.errors = worker::ReportErrors(predictions, LabelsOf<float>(source));
+    LS_ASSIGN_OR_RETURN(const std::vector<float> targets, LabelsOf<float>(source));
+    details.errors = worker::ReportErrors(predictions, targets);
   }
   return details;
 }

@@ -12,7 +12,6 @@
 #include "common/log/escape.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
-#include "worker/data/image_folder.h"
 #include "worker/device/choice/evaluate_node.h"
 #include "worker/session/inspect_data.h"
 
@@ -76,19 +75,17 @@ absl::StatusOr<std::unique_ptr<worker::DataSource>> ModelToRun::OpenData(job::Da
     }
   }
   LS_ASSIGN_OR_RETURN(std::unique_ptr<worker::DataSource> source, worker::OpenDataSource(files, feed));
-  // Where the images that it was trained on are still there, their folders say what its classes are.
   if (labels && !source->classes().empty()) {
-    const auto trained = worker::ImageClasses(job.data().train().inputs());
-    if (!trained.ok()) {
-      std::cerr
-          << "lockstep: the folders that the model was trained on cannot be read, so it is assumed that its classes "
-             "are, in this order: "
-          << EscapeControls(ListNames(source->classes())) << "\n";
+    const std::vector<std::string> trained(job.data().train().classes().begin(), job.data().train().classes().end());
+    if (trained.empty()) {
+      std::cerr << "lockstep: the job does not say what the classes are called that the model was trained on, so it is "
+                   "assumed that they are, in this order: "
+                << EscapeControls(ListNames(source->classes())) << "\n";
     }
-    if (trained.ok() && *trained != source->classes()) {
+    if (!trained.empty() && trained != source->classes()) {
       return absl::InvalidArgumentError(absl::StrCat(
           files.inputs(), ": has the classes ", ListNames(source->classes()), ", the model was trained on ",
-          ListNames(*trained), "; classes are numbered in the order of their names, so the folders must be the same"));
+          ListNames(trained), "; classes are numbered in the order of their names, so the folders must be the same"));
     }
   }
   return source;

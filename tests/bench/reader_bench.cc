@@ -49,7 +49,7 @@ int Main(const std::string& path, int64_t epochs) {
   const int64_t batches = epochs * source->num_samples() / options.global_batch_size;
   reader.Seek(1, {0});
   const auto reading = BenchClock::now();
-  for (int64_t i = 0; i < batches; ++i) reader.Next();
+  for (int64_t i = 0; i < batches; ++i) Must(reader.Next());
   const double read = Seconds(reading);
   std::printf("{\"samples\": %lld, \"open_seconds\": %.4f, \"samples_per_second\": %.1f}\n",
               static_cast<long long>(source->num_samples()), opened,

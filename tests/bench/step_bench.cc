@@ -117,11 +117,12 @@ class RandomData final : public DataSource {
   }
   int64_t num_samples() const override { return samples_; }
   const std::vector<TensorSpec>& fields() const override { return fields_; }
-  void Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
+  absl::Status Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
     const int64_t bytes = tensors_[field].byte_size() / samples_;
     for (size_t i = 0; i < indices.size(); ++i) {
       std::memcpy(out.data() + i * bytes, tensors_[field].data() + indices[i] * bytes, bytes);
     }
+    return absl::OkStatus();
   }
   int64_t held_bytes() const override { return 0; }
   const std::string& content_hash() const override { return hash_; }

@@ -12,6 +12,7 @@ from PIL import Image
 from torchvision import datasets, transforms
 
 EPOCHS_IN_ALL = 5
+CROPS = "  augment: {resized_crop: [0.08, 1], flip: true}\n  image_threads: 1\n"
 AUGMENT = "  augment: {flip: true, crop_padding: 4}\n"
 JOB = """name: reader
 model: {{builtin: {{name: resnet18, classes: 10}}, loss: softmax_cross_entropy}}
@@ -67,6 +68,14 @@ def cases(directory):
         yield f"{name}, moved and mirrored", JOB.format(
             train=f"{{inputs: {folder}}}", mean=mean, std=std, augment=AUGMENT,
             batch=64), datasets.ImageFolder(folder, transforms.Compose(steps)), 64
+
+
+    folder = directory / "photos"
+    write_images(folder, 300, 448, "jpg")
+    steps = [transforms.RandomResizedCrop(224), transforms.RandomHorizontalFlip(), transforms.ToTensor(), normal]
+    yield "JPEG 448x448 left in their files, parts of 224x224", JOB.format(
+        train=f"{{inputs: {folder}, image_size: [224, 224], image_decode: step}}", mean=mean, std=std, augment=CROPS,
+        batch=64), datasets.ImageFolder(folder, transforms.Compose(steps)), 64
 
 
 def torch_rate(data, batch, epochs):

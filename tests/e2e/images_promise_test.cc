@@ -1,6 +1,7 @@
 // The promise for images that are changed at random: a folder of files, mirrored and moved, whoever is killed.
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -11,8 +12,8 @@ namespace {
 
 std::string FolderOfImages() { return std::filesystem::absolute("tests/conformance/pytorch/images/folder").string(); }
 
-std::vector<std::string> ImageSettings() {
-  const std::string files = absl::StrCat("{inputs: ", FolderOfImages(), ", image_size: [28, 28], image_gray: true}");
+std::vector<std::string> ImageSettings(const std::string& folder = FolderOfImages()) {
+  const std::string files = absl::StrCat("{inputs: ", folder, ", image_size: [28, 28], image_gray: true}");
   return {"data.train=null",
           absl::StrCat("data.train=", files),
           absl::StrCat("data.eval=", files),
@@ -63,6 +64,68 @@ TEST_CASE("promise: images that change at random are the same for one worker and
   CHECK_THAT(json.output, Catch::Contains("{\"name\": \"a_b\", \"labels\": 3"));
 }
 
+TEST_CASE("promise: images that stay in their files give the same weights, cut at random or not", "[e2e]") {
+  LocalJob held("held.images", kJob, ImageSettings());
+  held.RunUndisturbed(1);
+  LocalJob left("left.images", kJob, ImageSettings());
+  left.Override("data.train.image_decode=step");
+  left.Override("data.eval.image_decode=step");
+  left.RunUndisturbed(2);
+  CHECK(left.Digest() == held.Digest());
+
+  const std::vector<std::string> crops = {"data.train.image_decode=step", "data.augment.resized_crop=[0.3, 1]"};
+  LocalJob undisturbed("undisturbed.crops", kJob, ImageSettings());
+  for (const std::string& setting : crops) undisturbed.Override(setting);
+  undisturbed.RunUndisturbed(1);
+  CHECK(undisturbed.Digest() != held.Digest());
+  LocalJob job("killed.crops", kJob, ImageSettings());
+  for (const std::string& setting : crops) job.Override(setting);
+  job.StartChief(2);
+  job.StartWorker(0);
+  job.StartWorker(1);
+  job.WaitForStep(20);
+  job.Kill("worker-0");
+  job.StartWorker(0);
+  job.WaitForStep(60);
+  job.KillEverything();
+  job.StartChief(2);
+  job.StartWorker(0);
+  job.StartWorker(1);
+  CHECK(job.WaitForEnd("chief") == Ended{});
+  CHECK(job.WaitForEnd("worker-0") == Ended{});
+  CHECK(job.WaitForEnd("worker-1") == Ended{});
+  CHECK(job.Digest() == undisturbed.Digest());
+}
+
+TEST_CASE("images: a file that changes ends the worker that reads it, and costs no step once it is back", "[e2e]") {
+  const std::string folder = TempPath("changing_images");
+  std::filesystem::copy(FolderOfImages(), folder, std::filesystem::copy_options::recursive);
+  const std::string file = absl::StrCat(folder, "/a_b/small.png");
+  LocalJob undisturbed("undisturbed.files", kJob, ImageSettings(folder));
+  undisturbed.Override("data.train.image_decode=step");
+  undisturbed.RunUndisturbed(1);
+
+  LocalJob job("changed.files", kJob, ImageSettings(folder));
+  job.Override("data.train.image_decode=step");
+  job.StartChief(1);
+  job.StartWorker(0);
+  job.WaitForStep(100);
+  std::ofstream(file, std::ios::binary | std::ios::app) << "more";
+  CHECK(job.WaitForEnd("worker-0") == Ended{.code = kExitBadData});
+  CHECK_THAT(job.LogOf("worker-0"),
+             Catch::Contains(absl::StrCat(file, ": is not the file that it was when the data were opened")));
+  job.StartWorker(0);
+  CHECK(job.WaitForEnd("worker-0") == Ended{.code = kExitBadData});
+  CHECK_THAT(job.LogOf("worker-0"), Catch::Contains("are not the data of this job"));
+
+  std::filesystem::copy(absl::StrCat(FolderOfImages(), "/a_b/small.png"), file,
+                        std::filesystem::copy_options::overwrite_existing);
+  job.StartWorker(0);
+  CHECK(job.WaitForEnd("chief") == Ended{});
+  CHECK(job.WaitForEnd("worker-0") == Ended{});
+  CHECK(job.Digest() == undisturbed.Digest());
+}
+
 TEST_CASE("images: classes that are numbered otherwise in evaluations are an error, with both lists", "[e2e]") {
   const std::string one = TempPath("one_class");
   std::filesystem::create_directories(one);
@@ -85,6 +148,43 @@ TEST_CASE("images: data that are no images are refused a change, before anything
   CHECK_THAT(flat.output, Catch::Contains("data.augment: changes images"));
   CHECK(large.code == kExitBadJob);
   CHECK_THAT(large.output, Catch::Contains("out of sight"));
+}
+
+TEST_CASE("images: classes are written down, and a model is evaluated on no others", "[e2e]") {
+  const std::string folder = TempPath("moved_images");
+  std::filesystem::copy(FolderOfImages(), folder, std::filesystem::copy_options::recursive);
+  LocalJob job("classes.images", kJob, ImageSettings(folder));
+  job.Override("train.duration=20steps");
+  job.RunUndisturbed(1);
+  const std::string other = TempPath("other_images");
+  std::filesystem::rename(folder, other);  // the folders of the training set are gone
+  const Result same = Run({"eval", job.directory(), "--inputs", other});
+  INFO(same.output);
+  CHECK(same.code == kExitDone);
+  CHECK_THAT(same.output, !Catch::Contains("assumed"));
+  std::filesystem::rename(absl::StrCat(other, "/c9"), absl::StrCat(other, "/c8"));
+
+  const Result differs = Run({"eval", job.directory(), "--inputs", other});
+
+  CHECK(differs.code == kExitBadData);
+  CHECK_THAT(differs.output,
+             Catch::Contains("has the classes B, a_b, c10, c8, the model was trained on B, a_b, c10, c9"));
+}
+
+TEST_CASE("images: settings that need each other are asked for together", "[e2e]") {
+  const std::vector<std::string> settings = ImageSettings();
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& part) {
+    std::vector<std::string> all = settings;
+    all.insert(all.end(), more.begin(), more.end());
+    const Result result = Run({"check", kJob}, all);
+    CHECK(result.code == kExitBadJob);
+    CHECK_THAT(result.output, Catch::Contains(part));
+  };
+  refused({"data.augment.resized_crop=[0.08, 1]"}, "data.train.image_decode has to be `step`");
+  refused({"data.train.image_decode=step", "data.augment.resized_crop=[0.5]"}, "the least and the largest share");
+  refused({"data.train.image_decode=step", "data.augment.resized_crop=[1, 0.5]"}, "the least and the largest share");
+  refused({"data.train.image_decode=step", "data.augment.resized_crop=[0, 0.5]"}, "data.augment.resized_crop");
+  refused({"data.train.image_decode=step", "data.train.image_size=null"}, "`step` needs image_size");
 }
 
 }  // namespace lockstep::e2e

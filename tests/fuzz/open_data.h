@@ -33,7 +33,7 @@ inline void OpenAndRead(const job::DataFiles& files, const worker::FeedOptions& 
     const TensorSpec& spec = (*source)->fields()[field];
     std::vector<std::byte> sample(static_cast<size_t>(NumElements(spec.shape) * DTypeSize(spec.dtype)));
     for (const int64_t index : {int64_t{0}, (*source)->num_samples() - 1}) {
-      (*source)->Read(static_cast<int>(field), {index}, absl::MakeSpan(sample));
+      LS_CHECK((*source)->Read(static_cast<int>(field), {index}, absl::MakeSpan(sample)).ok(), "held data are read");
     }
   }
 }

@@ -337,6 +337,8 @@ void Worker::Happens(const fuzz::SessionEvent& event) {
       return;
     case Kind::kTermSignalMs:
       return Give(TermSignal{absl::Milliseconds(event.term_signal_ms())});
+    case Kind::kDataLost:
+      return Give(DataLost{"a file is not what it was"});
     case Kind::KIND_NOT_SET:
       return;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/math/math.h"
 #include "common/random/random.h"
 #include "worker/data/channel_affine.h"
 
@@ -10,6 +11,16 @@ namespace lockstep::worker {
 namespace {
 
 constexpr uint64_t kStream = StreamOfName("data.augment");
+
+constexpr uint64_t kCropStream = StreamOfName("data.augment.resized_crop");
+constexpr uint64_t kCropAttempts = 10;
+constexpr double kWidest = 4.0 / 3;                      // width to height; the narrowest is its inverse
+constexpr double kLogOfWidest = 0.28768207245178092744;  // natural
+
+// In [0, 1).
+double Fraction(uint32_t bits) { return bits * 0x1p-32; }
+
+int64_t Nearest(double value) { return static_cast<int64_t>(value + 0.5); }
 
 // In [0, count), from 32 random bits.
 int64_t Below(uint32_t bits, int64_t count) {
@@ -23,7 +34,28 @@ bool IsImage(const TensorSpec& field) { return field.dtype == DType::kF32 && fie
 Augmentation::Augmentation(const job::Augment& rule, const Normalisation& normalisation, uint64_t seed,
                            absl::Span<const TensorSpec> fields)
     : flip_(rule.flip()), padding_(rule.crop_padding()), seed_(seed), empty_(MakeChannelAffine(normalisation).offset) {
+  if (rule.resized_crop_size() == 2) {
+    least_share_ = rule.resized_crop(0);
+    most_share_ = rule.resized_crop(1);
+  }
   for (const TensorSpec& field : fields) images_.push_back(IsImage(field) ? field.shape : Shape());
+}
+
+ImageRegion Augmentation::RegionAt(int64_t position, ImageSize size) const {
+  const RandomStream draws = RandomStream::For(seed_, kCropStream, static_cast<uint64_t>(position), 0, 0);
+  const auto height = static_cast<double>(size.height), width = static_cast<double>(size.width);
+  for (uint64_t attempt = 0; attempt < kCropAttempts; ++attempt) {
+    const auto bits = draws.Block(attempt);
+    const double area = height * width * (least_share_ + Fraction(bits[0]) * (most_share_ - least_share_));
+    const double ratio = Exp((2 * Fraction(bits[1]) - 1) * kLogOfWidest);
+    const ImageSize part{Nearest(SquareRoot(area / ratio)), Nearest(SquareRoot(area * ratio))};
+    if (part.height < 1 || part.height > size.height || part.width < 1 || part.width > size.width) continue;
+    return {Below(bits[2], size.height - part.height + 1), Below(bits[3], size.width - part.width + 1), part};
+  }
+  // The largest part in the middle whose ratio is allowed.
+  const ImageSize part{std::min(size.height, std::max<int64_t>(1, Nearest(width * kWidest))),
+                       std::min(size.width, std::max<int64_t>(1, Nearest(height * kWidest)))};
+  return {(size.height - part.height) / 2, (size.width - part.width) / 2, part};
 }
 
 Augmentation::Change Augmentation::ChangeAt(int64_t position) const {

@@ -1,6 +1,6 @@
-// Random changes of training images: mirrored, and moved by some pixels. What becomes of a sample is a function of the
-// seed and of its position in the stream of samples (SampleStream), so of seed, epoch and sample: the same for any
-// number of workers, and after any restart.
+// Random changes of training images: cut out, mirrored, and moved by some pixels. What becomes of a sample is a
+// function of the seed and of its position in the stream of samples (SampleStream), so of seed, epoch and sample: the
+// same for any number of workers, and after any restart.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_DATA_AUGMENTATION_H_
@@ -14,6 +14,7 @@
 #include "common/graph/metagraph.h"
 #include "common/tensor/tensor.h"
 #include "protos/job.pb.h"
+#include "worker/data/image_scale.h"
 
 namespace lockstep::worker {
 
@@ -22,6 +23,12 @@ class Augmentation {
   // For samples of these fields, normalised so: float32 fields of three dimensions are images, the others stay.
   Augmentation(const job::Augment& rule, const Normalisation& normalisation, uint64_t seed,
                absl::Span<const TensorSpec> fields);
+
+  // Whether a region of each image is taken, before Apply: what DataSource::ReadRegions is for.
+  bool crops() const { return least_share_ > 0; }
+  // The region of the image of that size that the sample at `position` gets: a random share of its area and a random
+  // ratio of its sides, as torchvision's RandomResizedCrop. REQUIRES: crops().
+  ImageRegion RegionAt(int64_t position, ImageSize size) const;
 
   // Changes the samples of field `field` that were read for positions `first`, `first` + 1, … All fields of a position
   // are changed alike.
@@ -40,6 +47,8 @@ class Augmentation {
 
   const bool flip_;
   const int64_t padding_;
+  double least_share_ = 0;
+  double most_share_ = 0;
   const uint64_t seed_;
   const std::vector<float> empty_;  // per channel, or for all: what 0 becomes
   std::vector<Shape> images_;       // per field; empty: none

@@ -8,6 +8,7 @@
 
 #include "common/liveness/activity.h"
 #include "common/status/check.h"
+#include "common/status/status_macros.h"
 #include "common/sync/mutex.h"
 
 namespace lockstep::worker {
@@ -29,8 +30,11 @@ size_t BytesOfField(const TensorSpec& spec, int64_t samples) {
 
 size_t RoundUp(size_t bytes) { return (bytes + Tensor::kAlignment - 1) / Tensor::kAlignment * Tensor::kAlignment; }
 
-void ReadFields(const DataSource& source, absl::Span<const int64_t> samples, std::vector<Tensor>& fields) {
-  for (size_t f = 0; f < fields.size(); ++f) source.Read(static_cast<int>(f), samples, fields[f].bytes());
+absl::Status ReadFields(const DataSource& source, absl::Span<const int64_t> samples, std::vector<Tensor>& fields) {
+  for (size_t f = 0; f < fields.size(); ++f) {
+    LS_RETURN_IF_ERROR(source.Read(static_cast<int>(f), samples, fields[f].bytes()));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -79,7 +83,7 @@ struct BatchReader::Shared {
     }
   }
 
-  void Fill(Batch& batch) const {
+  absl::Status Fill(Batch& batch) const {
     batch.samples.resize(static_cast<size_t>(samples()));
     if (batch.bytes.empty()) {
       batch.fields = MakeFields(*source, samples());
@@ -90,9 +94,25 @@ struct BatchReader::Shared {
     stream->SamplesAt(first, absl::MakeSpan(batch.samples));
     for (size_t f = 0; f < batch.bytes.size(); ++f) {
       if (options.poison) Poison(batch.bytes[f]);
-      source->Read(static_cast<int>(f), batch.samples, batch.bytes[f]);
-      if (options.augmentation != nullptr) options.augmentation->Apply(static_cast<int>(f), first, batch.bytes[f]);
+      LS_RETURN_IF_ERROR(ReadField(static_cast<int>(f), first, batch));
     }
+    return absl::OkStatus();
+  }
+
+  // `first` is the position of the batch's first sample.
+  absl::Status ReadField(int field, int64_t first, Batch& batch) const {
+    const absl::Span<std::byte> bytes = batch.bytes[static_cast<size_t>(field)];
+    const Augmentation* const changes = options.augmentation;
+    if (changes == nullptr || !changes->crops()) {
+      LS_RETURN_IF_ERROR(source->Read(field, batch.samples, bytes));
+    } else {
+      const auto region = [&](size_t i, ImageSize size) {
+        return changes->RegionAt(first + static_cast<int64_t>(i), size);
+      };
+      LS_RETURN_IF_ERROR(source->ReadRegions(field, batch.samples, region, bytes));
+    }
+    if (changes != nullptr) changes->Apply(field, first, bytes);
+    return absl::OkStatus();
   }
 
   void Run() {
@@ -108,11 +128,16 @@ struct BatchReader::Shared {
         seek = seeks;
       }
       const NowDoing reading("reading the samples of step ", batch->step, ", logical shard ", batch->logical_shard);
-      Fill(*batch);
+      absl::Status filled_it = Fill(*batch);
       MutexLock lock(&mutex);
       // A batch that was read for another place is only its memory.
       if (seek != seeks) {
         free.push_back(std::move(batch));
+      } else if (!filled_it.ok()) {
+        failure = std::move(filled_it);
+        shards.clear();  // nothing more is read
+        free.push_back(std::move(batch));
+        filled.Signal();
       } else {
         ready.push_back(std::move(batch));
         filled.Signal();
@@ -130,6 +155,7 @@ struct BatchReader::Shared {
   bool stopping GUARDED_BY(mutex) = false;
   uint64_t seeks GUARDED_BY(mutex) = 0;
   std::vector<int64_t> shards GUARDED_BY(mutex);
+  absl::Status failure GUARDED_BY(mutex);  // behind what is ready
   int64_t next_step GUARDED_BY(mutex) = 0;
   size_t next_shard GUARDED_BY(mutex) = 0;
   std::deque<std::unique_ptr<Batch>> ready GUARDED_BY(mutex);
@@ -164,6 +190,7 @@ void BatchReader::Seek(int64_t first_step, std::vector<int64_t> shards) {
   ++shared_->seeks;
   shared_->next_step = first_step;
   shared_->shards = std::move(shards);
+  shared_->failure = absl::OkStatus();
   shared_->next_shard = 0;
   for (auto& batch : shared_->ready) shared_->free.push_back(std::move(batch));
   shared_->ready.clear();
@@ -171,17 +198,18 @@ void BatchReader::Seek(int64_t first_step, std::vector<int64_t> shards) {
   shared_->wake.Signal();
 }
 
-const Batch& BatchReader::Next() {
+absl::StatusOr<const Batch*> BatchReader::Next() {
   const auto start = std::chrono::steady_clock::now();
   MutexLock lock(&shared_->mutex);
-  LS_CHECK(!shared_->shards.empty(), "Seek comes before Next");
+  LS_CHECK(shared_->seeks > 0, "Seek comes before Next");
   if (shared_->current != nullptr) shared_->free.push_back(std::move(shared_->current));
-  while (shared_->ready.empty()) shared_->filled.Wait(&shared_->mutex);
+  while (shared_->ready.empty() && shared_->failure.ok()) shared_->filled.Wait(&shared_->mutex);
+  if (shared_->ready.empty()) return shared_->failure;
   shared_->current = std::move(shared_->ready.front());
   shared_->ready.pop_front();
   shared_->wake.Signal();
   shared_->waited += absl::FromChrono(std::chrono::steady_clock::now() - start);
-  return *shared_->current;
+  return shared_->current.get();
 }
 
 bool BatchReader::Ready() const {
@@ -201,7 +229,7 @@ int64_t NumEvalBatches(const DataSource& source, int64_t batch_size) {
   return (source.num_samples() + batch_size - 1) / batch_size;
 }
 
-void ReadEvalBatch(const DataSource& source, int64_t batch_size, int64_t index, EvalBatch& batch) {
+absl::Status ReadEvalBatch(const DataSource& source, int64_t batch_size, int64_t index, EvalBatch& batch) {
   LS_CHECK(index >= 0 && index < NumEvalBatches(source, batch_size), "the evaluation batch exists");
   if (batch.fields.empty() || batch.fields[0].shape()[0] != batch_size) {
     batch.fields = MakeFields(source, batch_size);
@@ -219,7 +247,7 @@ void ReadEvalBatch(const DataSource& source, int64_t batch_size, int64_t index, 
   if (batch.poison) {
     for (Tensor& field : batch.fields) Poison(field.bytes());
   }
-  ReadFields(source, samples, batch.fields);
+  return ReadFields(source, samples, batch.fields);
 }
 
 }  // namespace lockstep::worker

@@ -14,6 +14,8 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/tensor/poison.h"
@@ -62,8 +64,9 @@ class BatchReader {
   // calls when it enters a generation. first_step >= 1; shards in [0, logical_shards), not empty.
   void Seek(int64_t first_step, std::vector<int64_t> shards);
 
-  // The next batch; blocks until it is read. Valid until the next call of Next or Seek. REQUIRES: Seek was called.
-  const Batch& Next();
+  // The next batch; blocks until it is read. Valid until the next call of Next or Seek. An error of the source comes in
+  // the place of the batch that it was to be, and of all behind it until Seek. REQUIRES: Seek was called.
+  absl::StatusOr<const Batch*> Next();
   // Whether Next would return at once.
   bool Ready() const;
 
@@ -87,8 +90,8 @@ struct EvalBatch {
 int64_t NumEvalBatches(const DataSource& source, int64_t batch_size);
 
 // Reads evaluation batch `index`, in [0, NumEvalBatches), into `batch`, allocating its tensors when they do not fit
-// yet.
-void ReadEvalBatch(const DataSource& source, int64_t batch_size, int64_t index, EvalBatch& batch);
+// yet. Errors of the source.
+absl::Status ReadEvalBatch(const DataSource& source, int64_t batch_size, int64_t index, EvalBatch& batch);
 
 }  // namespace lockstep::worker
 

@@ -21,7 +21,7 @@ class CountingSource : public DataSource {
 
   int64_t num_samples() const override { return samples_; }
   const std::vector<TensorSpec>& fields() const override { return fields_; }
-  void Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
+  absl::Status Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
     std::byte* to = out.data();
     for (const int64_t index : indices) {
       const float values[2] = {static_cast<float>(index), static_cast<float>(index) + 0.5f};
@@ -29,6 +29,7 @@ class CountingSource : public DataSource {
       std::memcpy(to, field == 0 ? static_cast<const void*>(values) : &label, 8);
       to += 8;
     }
+    return absl::OkStatus();
   }
   int64_t held_bytes() const override { return 0; }
   const std::string& content_hash() const override { return hash_; }
@@ -126,7 +127,7 @@ TEST_CASE("reader: batches hold the stream's samples, in the rank's order of sha
 
   for (int64_t step = 5; step < 30; ++step) {
     for (const int64_t shard : {3, 1}) {
-      const Batch& batch = reader.Next();
+      const Batch& batch = **reader.Next();
       REQUIRE(batch.step == step);
       REQUIRE(batch.logical_shard == shard);
       for (int64_t i = 0; i < 6; ++i) {
@@ -156,7 +157,7 @@ TEST_CASE("reader: batches lie in the blocks that it was given, each in one of i
   for (int64_t step = 1; step < 60; ++step) {
     // Also where a batch is read while all of them go back.
     if (step % 7 == 1) reader.Seek(step, {2});
-    const Batch& batch = reader.Next();
+    const Batch& batch = **reader.Next();
     REQUIRE(batch.step == step);
     CHECK(batch.fields.empty());
     const std::byte* const block = batch.bytes[0].data();
@@ -181,7 +182,7 @@ TEST_CASE("reader: after a seek nothing of the old place is delivered", "[data]"
     reader.Seek(step, {shard});
     const int reads = static_cast<int>(random() % 4);
     for (int i = 0; i < reads; ++i) {
-      const Batch& batch = reader.Next();
+      const Batch& batch = **reader.Next();
       REQUIRE(batch.step == step + i);
       REQUIRE(batch.logical_shard == shard);
     }
@@ -194,7 +195,7 @@ TEST_CASE("reader: it ends without having been used, and while it is full", "[da
   { BatchReader unused(&source, &stream, {.global_batch_size = 8, .logical_shards = 2, .depth = 1}); }
   BatchReader full(&source, &stream, {.global_batch_size = 8, .logical_shards = 2, .depth = 2});
   full.Seek(1, {0, 1});
-  CHECK(full.Next().step == 1);
+  CHECK((*full.Next())->step == 1);
 }
 
 TEST_CASE("evaluation: every sample once, in order, the last batch padded and masked", "[data]") {
@@ -204,7 +205,7 @@ TEST_CASE("evaluation: every sample once, in order, the last batch padded and ma
     EvalBatch batch;
     int64_t next = 0;
     for (int64_t b = 0; b < NumEvalBatches(source, 8); ++b) {
-      ReadEvalBatch(source, 8, b, batch);
+      REQUIRE(ReadEvalBatch(source, 8, b, batch).ok());
       REQUIRE(batch.fields[0].shape() == Shape{8, 2});
       for (int64_t i = 0; i < 8; ++i) {
         const bool counts = next < n;
@@ -222,8 +223,8 @@ TEST_CASE("evaluation: every sample once, in order, the last batch padded and ma
 class ForgetfulSource : public CountingSource {
  public:
   using CountingSource::CountingSource;
-  void Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
-    if (field != 0) CountingSource::Read(field, indices, out);
+  absl::Status Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
+    return field == 0 ? absl::OkStatus() : CountingSource::Read(field, indices, out);
   }
 };
 
@@ -237,9 +238,9 @@ TEST_CASE("reader: what a source leaves out of a batch shows where memory is poi
     EvalBatch evaluated;
     evaluated.poison = poison;
     for (int64_t i = 0; i < 5; ++i) {
-      const absl::Span<const std::byte> bytes = reader.Next().bytes[0];
+      const absl::Span<const std::byte> bytes = (*reader.Next())->bytes[0];
       CHECK(std::isnan(reinterpret_cast<const float*>(bytes.data())[7]) == poison);
-      ReadEvalBatch(source, 8, i % 3, evaluated);
+      REQUIRE(ReadEvalBatch(source, 8, i % 3, evaluated).ok());
       const absl::Span<float> floats = evaluated.fields[0].elements<float>();
       CHECK(std::all_of(floats.begin(), floats.end(), [&](float x) { return std::isnan(x) == poison; }));
       std::fill(floats.begin(), floats.end(), 0.0f);

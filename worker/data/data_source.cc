@@ -11,6 +11,7 @@
 #include "common/job/normalisation.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
+#include "worker/data/data_lost.h"
 #include "worker/data/field.h"
 #include "worker/data/transpose_samples.h"
 #include "worker/data/value_range.h"
@@ -25,6 +26,10 @@ std::string ContentHash(const StoredData& data, Pulse* pulse) {
   hash.Update("lockstep data 1\n");
   for (const StoredArray& array : data.arrays) {
     hash.Update(absl::StrCat(array.name, " ", DTypeName(array.dtype), " ", ShapeString(array.shape), "\n"));
+    if (array.images != nullptr) {
+      hash.Update(ToHex(array.images->digest()));
+      continue;
+    }
     const absl::string_view elements(reinterpret_cast<const char*>(array.elements.get()),
                                      static_cast<size_t>(array.num_elements() * DTypeSize(array.dtype)));
     for (size_t at = 0; at < elements.size(); at += kHashPieceBytes) {
@@ -44,7 +49,10 @@ class FileSource : public DataSource {
         has_labels_(data.label.has_value()),
         classes_(data.classes),
         hash_(std::move(hash)) {
-    for (const StoredArray& array : data.arrays) held_bytes_ += array.num_elements() * DTypeSize(array.dtype);
+    for (const StoredArray& array : data.arrays) {
+      held_bytes_ += array.held_bytes();
+      has_regions_ = has_regions_ || array.images != nullptr;
+    }
     for (const Field& field : fields_) specs_.push_back(field.spec());
   }
 
@@ -52,8 +60,13 @@ class FileSource : public DataSource {
   bool has_labels() const override { return has_labels_; }
   const std::vector<std::string>& classes() const override { return classes_; }
   const std::vector<TensorSpec>& fields() const override { return specs_; }
-  void Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
-    fields_[static_cast<size_t>(field)].Read(indices, out);
+  absl::Status Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
+    return MarkDataLost(fields_[static_cast<size_t>(field)].Read(indices, /*choose=*/nullptr, out));
+  }
+  bool has_regions() const override { return has_regions_; }
+  absl::Status ReadRegions(int field, absl::Span<const int64_t> indices, RegionOfSample choose,
+                           absl::Span<std::byte> out) const override {
+    return MarkDataLost(fields_[static_cast<size_t>(field)].Read(indices, &choose, out));
   }
   int64_t held_bytes() const override { return held_bytes_; }
   const std::string& content_hash() const override { return hash_; }
@@ -65,6 +78,7 @@ class FileSource : public DataSource {
   bool has_labels_;
   std::vector<std::string> classes_;
   int64_t held_bytes_ = 0;
+  bool has_regions_ = false;
   std::string hash_;
 };
 
@@ -179,6 +193,10 @@ std::string FilesText(const job::DataFiles& files) {
 
 }  // namespace
 
+absl::Status DataSource::ReadRegions(int, absl::Span<const int64_t>, RegionOfSample, absl::Span<std::byte>) const {
+  return absl::UnimplementedError("this source has no images in files");
+}
+
 int FindField(const DataSource& source, InputRole role, absl::string_view name) {
   const int features = static_cast<int>(source.fields().size()) - (source.has_labels() ? 1 : 0);
   if (role == InputRole::kLabel) return source.has_labels() ? features : -1;
@@ -201,6 +219,7 @@ FeedOptions FeedOptionsOf(const job::JobSpec& spec) {
   }
   if (absl::StartsWith(spec.model().loss(), "output:")) options.labels = Labels::kIfThere;
   options.memory_limit_bytes = spec.data().memory().bytes();
+  options.image_threads = static_cast<int>(spec.data().image_threads());
   return options;
 }
 
@@ -220,8 +239,9 @@ absl::Status CheckLabels(const StoredData& data, const FeedOptions& options) {
 
 absl::StatusOr<std::unique_ptr<DataSource>> OpenDataSource(const job::DataFiles& files, const FeedOptions& options,
                                                            StoredData* stored) {
-  ReadOptions reading{
-      .memory_limit_bytes = options.memory_limit_bytes, .labels = options.labels, .pulse = options.pulse};
+  ReadOptions reading{.memory_limit_bytes = options.memory_limit_bytes, .labels = options.labels};
+  reading.image_threads = options.image_threads;
+  reading.pulse = options.pulse;
   for (const FeedInput& input : options.inputs) reading.inputs.push_back(input.name);
   LS_ASSIGN_OR_RETURN(StoredData data, ReadStoredData(files, reading));
   std::vector<SampleView> views;
@@ -234,7 +254,15 @@ absl::StatusOr<std::unique_ptr<DataSource>> OpenDataSource(const job::DataFiles&
   }
   // Last: the hash is that of the files.
   for (size_t i = 0; i < views.size(); ++i) {
-    if (!views[i].order.empty()) TransposeSamples(data.arrays[data.features[i].array], views[i], options.pulse);
+    if (views[i].order.empty()) continue;
+    StoredArray& array = data.arrays[data.features[i].array];
+    if (array.images != nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(array.path,
+                       ": data.transpose is for data that are held; use image_decode: start, or a model that takes "
+                       "[channels, height, width]"));
+    }
+    TransposeSamples(array, views[i], options.pulse);
   }
   if (stored != nullptr) *stored = data;
   return std::make_unique<FileSource>(std::move(fields), data, std::move(hash));

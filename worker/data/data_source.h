@@ -2,7 +2,8 @@
 // then the labels or targets where they were asked for.
 //
 // Sources hold decoded data, so a read cannot fail half way through a run: whatever is wrong with a file is found, and
-// named with its offset, when it is opened.
+// named with its offset, when it is opened. Images of `image_decode: step` alone stay in their files, and a read fails
+// when one is not what it was.
 //
 // Threading: thread-safe once opened (const access only).
 #ifndef LOCKSTEP_WORKER_DATA_DATA_SOURCE_H_
@@ -15,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -47,9 +49,16 @@ class DataSource {
   // "labels" if has_labels(); element types as the model is fed, shapes without the batch. The same for every sample.
   virtual const std::vector<TensorSpec>& fields() const = 0;
 
-  // Copies field `field` of the samples `indices`, in that order, one after the other, into `out`.
+  // Copies field `field` of the samples `indices`, in that order, one after the other, into `out`. Errors as of
+  // ImageFiles::Read, marked by MarkDataLost (data_lost.h).
   // REQUIRES: indices in [0, num_samples()); out holds exactly that many samples of the field.
-  virtual void Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const = 0;
+  virtual absl::Status Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const = 0;
+
+  // Whether ReadRegions is there: images stay in their files.
+  virtual bool has_regions() const { return false; }
+  // The same, of images the regions that `choose` takes, scaled. REQUIRES: has_regions().
+  virtual absl::Status ReadRegions(int field, absl::Span<const int64_t> indices, RegionOfSample choose,
+                                   absl::Span<std::byte> out) const;
 
   // Bytes of this process's memory that the samples take.
   virtual int64_t held_bytes() const = 0;
@@ -88,6 +97,7 @@ struct FeedOptions {
   // asks, and it is not looked for.
   std::vector<std::string>* warnings = nullptr;
   int64_t memory_limit_bytes = int64_t{16} << 30;
+  int image_threads = 0;   // 0: one per core, 16 at most
   Pulse* pulse = nullptr;  // advances by the bytes read and hashed; null: nobody watches
 };
 

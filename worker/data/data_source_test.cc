@@ -22,13 +22,13 @@ job::DataFiles Files(const std::string& inputs, const std::string& labels) {
 
 std::vector<float> ReadInputs(const DataSource& source, const std::vector<int64_t>& indices) {
   std::vector<float> out(indices.size() * static_cast<size_t>(NumElements(source.fields()[0].shape)));
-  source.Read(0, indices, {reinterpret_cast<std::byte*>(out.data()), out.size() * 4});
+  REQUIRE(source.Read(0, indices, {reinterpret_cast<std::byte*>(out.data()), out.size() * 4}).ok());
   return out;
 }
 
 std::vector<int64_t> ReadClasses(const DataSource& source, const std::vector<int64_t>& indices) {
   std::vector<int64_t> out(indices.size());
-  source.Read(1, indices, {reinterpret_cast<std::byte*>(out.data()), out.size() * 8});
+  REQUIRE(source.Read(1, indices, {reinterpret_cast<std::byte*>(out.data()), out.size() * 8}).ok());
   return out;
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("data: npy arrays of every supported type and byte order", "[data]") {
     INFO(source.status());
     REQUIRE(source.ok());
     std::vector<float> targets(2);
-    (*source)->Read(1, {0, 1}, {reinterpret_cast<std::byte*>(targets.data()), 8});
+    REQUIRE((*source)->Read(1, {0, 1}, {reinterpret_cast<std::byte*>(targets.data()), 8}).ok());
     CHECK(targets == std::vector<float>{0.5f, -1});
     return ReadInputs(**source, {1, 0});
   };

@@ -61,6 +61,7 @@ absl::Status CheckStoredIndices(const StoredArray& array, const StoredField& sto
 
 Field::Field(const StoredData& data, const StoredField& stored, TensorSpec spec)
     : elements_(data.arrays[stored.array].elements),
+      images_(data.arrays[stored.array].images),
       stored_dtype_(data.arrays[stored.array].dtype),
       first_(stored.first),
       num_samples_(data.num_samples),
@@ -71,6 +72,10 @@ absl::StatusOr<Field> Field::Feature(const StoredData& data, const StoredField& 
                                      const std::optional<IndexRange>& range, const Normalisation& normalisation) {
   const StoredArray& array = data.arrays[stored.array];
   LS_CHECK(NumElements(spec.shape) == NumElements(stored.sample), "the sample has the model's shape");
+  if (array.images != nullptr && spec.dtype != DType::kF32) {
+    return absl::InvalidArgumentError(absl::StrCat(array.path, ": the model takes ", DTypeName(spec.dtype),
+                                                   " here; images of image_decode: step feed float32 inputs"));
+  }
   ChannelAffine affine;
   switch (spec.dtype) {
     case DType::kF32:
@@ -123,9 +128,15 @@ absl::StatusOr<ChannelAffine> Field::MakeAffine(const Normalisation& normalisati
   return MakeChannelAffine(normalisation);
 }
 
-void Field::Read(absl::Span<const int64_t> indices, absl::Span<std::byte> out) const {
+absl::Status Field::Read(absl::Span<const int64_t> indices, const RegionOfSample* choose,
+                         absl::Span<std::byte> out) const {
   const int64_t bytes = sample_ * DTypeSize(spec_.dtype);
   LS_CHECK(static_cast<int64_t>(out.size()) == static_cast<int64_t>(indices.size()) * bytes, "out holds the samples");
+  if (images_ != nullptr) {
+    return images_->Read(indices, choose, [&](size_t i, const uint8_t* image) {
+      Convert(image, out.data() + static_cast<int64_t>(i) * bytes);
+    });
+  }
   WithElementType(stored_dtype_, [&](auto tag) {
     using T = decltype(tag);
     const T* elements = reinterpret_cast<const T*>(elements_.get()) + first_;
@@ -136,6 +147,7 @@ void Field::Read(absl::Span<const int64_t> indices, absl::Span<std::byte> out) c
       to += bytes;
     }
   });
+  return absl::OkStatus();
 }
 
 template <typename T>

@@ -33,8 +33,9 @@ class Field {
 
   const TensorSpec& spec() const { return spec_; }
 
+  // Of images that stay in their files, with `choose` a region each. Errors as of ImageFiles::Read; others have none.
   // REQUIRES: the samples exist, and `out` holds exactly as many.
-  void Read(absl::Span<const int64_t> indices, absl::Span<std::byte> out) const;
+  absl::Status Read(absl::Span<const int64_t> indices, const RegionOfSample* choose, absl::Span<std::byte> out) const;
 
  private:
   Field(const StoredData& data, const StoredField& stored, TensorSpec spec);
@@ -45,6 +46,7 @@ class Field {
   void Convert(const T* from, std::byte* to) const;
 
   std::shared_ptr<const std::byte> elements_;
+  std::shared_ptr<const ImageFiles> images_;  // in place of the elements
   DType stored_dtype_;
   int64_t first_;
   int64_t num_samples_;

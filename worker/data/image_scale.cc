@@ -106,17 +106,22 @@ ImageSize ScaledSize(ImageSize from, ImageSize size, int64_t shorter) {
   return {height, height * from.width / from.height};
 }
 
-Image CropCentre(const Image& image, ImageSize size) {
-  LS_CHECK(image.height >= size.height && image.width >= size.width, "the image covers what is taken of it");
+Image Crop(const Image& image, const ImageRegion& region) {
+  const auto& [top, left, size] = region;
+  LS_CHECK(top >= 0 && left >= 0 && top + size.height <= image.height && left + size.width <= image.width,
+           "the image covers what is taken of it");
   if (image.height == size.height && image.width == size.width) return image;
-  const int64_t top = HalfOf(image.height - size.height);
-  const int64_t left = HalfOf(image.width - size.width);
   Image cropped{.height = size.height, .width = size.width, .channels = image.channels};
+  cropped.pixels.reserve(static_cast<size_t>(size.height * size.width * image.channels));
   for (int64_t y = top; y < top + size.height; ++y) {
     const auto begin = image.pixels.begin() + (y * image.width + left) * image.channels;
     cropped.pixels.insert(cropped.pixels.end(), begin, begin + size.width * image.channels);
   }
   return cropped;
+}
+
+Image CropCentre(const Image& image, ImageSize size) {
+  return Crop(image, {HalfOf(image.height - size.height), HalfOf(image.width - size.width), size});
 }
 
 }  // namespace lockstep::worker

@@ -25,6 +25,16 @@ struct ImageSize {
 // one that covers `size`. The longer side is rounded down.
 ImageSize ScaledSize(ImageSize from, ImageSize size, int64_t shorter);
 
+// A part of an image.
+struct ImageRegion {
+  int64_t top = 0;
+  int64_t left = 0;
+  ImageSize size;
+};
+
+// REQUIRES: the region lies in the image.
+Image Crop(const Image& image, const ImageRegion& region);
+
 // torchvision's CenterCrop. REQUIRES: the image covers `size`.
 Image CropCentre(const Image& image, ImageSize size);
 

@@ -21,7 +21,7 @@ job::DataFiles Paths(const std::string& inputs, const std::string& labels) {
 
 std::vector<float> InputValues(const DataSource& source, const std::vector<int64_t>& indices) {
   std::vector<float> out(indices.size() * static_cast<size_t>(NumElements(source.fields()[0].shape)));
-  source.Read(0, indices, {reinterpret_cast<std::byte*>(out.data()), out.size() * sizeof(float)});
+  REQUIRE(source.Read(0, indices, {reinterpret_cast<std::byte*>(out.data()), out.size() * sizeof(float)}).ok());
   return out;
 }
 

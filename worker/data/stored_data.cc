@@ -101,6 +101,10 @@ absl::StatusOr<StoredData> ReadOne(const job::DataFiles& files, const ReadOption
 
 }  // namespace
 
+int64_t StoredArray::held_bytes() const {
+  return images != nullptr ? images->held_bytes() : num_elements() * DTypeSize(dtype);
+}
+
 StoredArray StoreArray(std::string name, ArrayFile file) {
   StoredArray stored{.name = std::move(name), .dtype = file.array.dtype(), .shape = file.array.shape()};
   stored.path = file.path;
@@ -123,7 +127,7 @@ absl::StatusOr<StoredData> ReadStoredData(const job::DataFiles& files, const Rea
   for (const job::DataFiles& file : each) {
     LS_ASSIGN_OR_RETURN(parts.emplace_back(), ReadOne(file, left, each.size() == 1));
     for (const StoredArray& array : parts.back().arrays) {
-      left.memory_limit_bytes -= array.num_elements() * DTypeSize(array.dtype);
+      left.memory_limit_bytes -= array.held_bytes();
     }
   }
   LS_ASSIGN_OR_RETURN(StoredData data, Concatenate(std::move(parts)));

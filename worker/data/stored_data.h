@@ -1,5 +1,5 @@
-// What the readers of data files hand over: arrays as the files hold them, and which runs of their elements are the
-// samples. Nothing is converted yet; that depends on the model (data_source.h).
+// What the readers of data files hand over: arrays as the files hold them (or images that stay there), and which runs
+// of their elements are the samples. Nothing is converted yet; that depends on the model (data_source.h).
 //
 // Threading: immutable once read.
 #ifndef LOCKSTEP_WORKER_DATA_STORED_DATA_H_
@@ -19,6 +19,7 @@
 #include "common/tensor/tensor.h"
 #include "protos/job.pb.h"
 #include "worker/data/array_file.h"
+#include "worker/data/image_files.h"
 
 namespace lockstep::worker {
 
@@ -30,11 +31,14 @@ struct StoredArray {
   std::string name;  // in the content hash
   DType dtype = DType::kU8;
   Shape shape;
-  std::shared_ptr<std::byte> elements;          // row-major
+  std::shared_ptr<std::byte> elements;          // row-major; null where they stay in files
+  std::shared_ptr<const ImageFiles> images;     // where elements are null: uint8, an image per sample
   std::function<std::string(int64_t)> element;  // "FILE: byte 8: ", the place of element i
   std::string path;
 
   int64_t num_elements() const { return NumElements(shape); }
+  // Of memory.
+  int64_t held_bytes() const;
 };
 
 // Sample i is the elements [first + i * n, first + (i + 1) * n) of the array, n those of `sample`.
@@ -66,6 +70,7 @@ struct ReadOptions {
   // The model's inputs, where they are known: with kIfThere, a field that is called as one of them is the label only if
   // the job says so.
   std::vector<std::string> inputs = {};
+  int image_threads = 0;  // 0: one per core, 16 at most
   Pulse* pulse = nullptr;
 };
 

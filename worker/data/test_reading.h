@@ -23,7 +23,8 @@ std::vector<T> AllOf(const DataSource& source, const std::string& name) {
     if (spec.name != name) continue;
     REQUIRE(DTypeSize(spec.dtype) == sizeof(T));
     std::vector<T> values(samples.size() * static_cast<size_t>(NumElements(spec.shape)));
-    source.Read(static_cast<int>(f), samples, {reinterpret_cast<std::byte*>(values.data()), values.size() * sizeof(T)});
+    auto* const bytes = reinterpret_cast<std::byte*>(values.data());
+    REQUIRE(source.Read(static_cast<int>(f), samples, {bytes, values.size() * sizeof(T)}).ok());
     return values;
   }
   FAIL("no field " << name);

@@ -31,7 +31,7 @@ std::string WithWord(std::string bytes, size_t word, int32_t value) {
 
 std::vector<int64_t> Read(const DataSource& source, int field, const std::vector<int64_t>& indices) {
   std::vector<int64_t> out(indices.size() * static_cast<size_t>(NumElements(source.fields()[0].shape)));
-  source.Read(field, indices, {reinterpret_cast<std::byte*>(out.data()), out.size() * 8});
+  REQUIRE(source.Read(field, indices, {reinterpret_cast<std::byte*>(out.data()), out.size() * 8}).ok());
   return out;
 }
 

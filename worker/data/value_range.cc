@@ -18,6 +18,7 @@ constexpr double kHighestByte = 255;
 
 ValueRange FindRange(const StoredArray& array) {
   ValueRange range;
+  if (array.images != nullptr) return {0, kHighestByte};
   WithElementType(array.dtype, [&](auto tag) {
     using T = decltype(tag);
     const T* const elements = reinterpret_cast<const T*>(array.elements.get());

@@ -21,7 +21,7 @@ int64_t EvaluationPass::batches() const { return NumEvalBatches(*source_, option
 
 absl::StatusOr<EvaluationSums> EvaluationPass::Run(int64_t step, int64_t index) {
   if (index >= batches()) return EvaluationSums{};
-  ReadEvalBatch(*source_, options_.batch, index, batch_);
+  LS_RETURN_IF_ERROR(ReadEvalBatch(*source_, options_.batch, index, batch_));
   LS_RETURN_IF_ERROR(
       plan_->RunPass(InputsOf(fields_, batch_),
                      {.seed = options_.seed, .step = step, .logical_shard = kEvaluationShard, .pass = index}));

@@ -35,7 +35,7 @@ int64_t Predictor::row_bytes() const { return NumElements(row_.shape) * DTypeSiz
 int64_t Predictor::batches() const { return NumEvalBatches(source_, options_.batch); }
 
 absl::StatusOr<absl::Span<const std::byte>> Predictor::Run(int64_t index) {
-  ReadEvalBatch(source_, options_.batch, index, batch_);
+  LS_RETURN_IF_ERROR(ReadEvalBatch(source_, options_.batch, index, batch_));
   LS_RETURN_IF_ERROR(
       plan_->RunPass(InputsOf(fields_, batch_),
                      {.seed = options_.seed, .step = options_.step, .logical_shard = kEvaluationShard, .pass = index}));

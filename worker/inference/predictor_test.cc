@@ -22,13 +22,14 @@ class Counting final : public DataSource {
   int64_t num_samples() const override { return kSamples; }
   bool has_labels() const override { return false; }
   const std::vector<TensorSpec>& fields() const override { return fields_; }
-  void Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
+  absl::Status Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
     REQUIRE(field == 0);
     auto* value = reinterpret_cast<float*>(out.data());
     for (const int64_t index : indices) {
       const auto i = static_cast<float>(index);
       for (const float feature : {i, i + 0.5f, -i}) *value++ = feature;
     }
+    return absl::OkStatus();
   }
   int64_t held_bytes() const override { return 0; }
   const std::string& content_hash() const override { return hash_; }

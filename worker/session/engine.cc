@@ -11,6 +11,7 @@
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "worker/collectives/paired_communicator.h"
+#include "worker/data/data_lost.h"
 #include "worker/device/choice/cuda_loader.h"
 #include "worker/device/device_lost.h"
 
@@ -79,9 +80,11 @@ void Engine::Perform(const AbortCollectives& action) {
 }
 
 void Engine::Fail(const Generation& generation, const absl::Status& status) {
+  const bool data_lost = IsDataLost(status);
+  if (data_lost) options_.post(DataLost{std::string(status.message())});
   if (absl::IsInternal(status) || device::IsDeviceLost(status)) return FailForGood(status);
   options_.post(CollectiveFailed{generation, calls_.Suspect(generation, status), std::exchange(sync_voided_, false),
-                                 std::string(status.message()), absl::IsDataLoss(status)});
+                                 std::string(status.message()), absl::IsDataLoss(status) && !data_lost});
 }
 
 void Engine::Do(const FormCommunicator& action) {

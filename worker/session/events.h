@@ -195,6 +195,13 @@ struct TermSignal {
   LS_FIELDS(TermSignal, grace)
 };
 
+// A sample cannot be read any more (worker/data/data_lost.h), by no fault of the others: this worker leaves as after a
+// TermSignal, so that nothing is lost that it alone holds, and exits with kExitBadData.
+struct DataLost {
+  std::string message;
+  LS_FIELDS(DataLost, message)
+};
+
 // Something of our own broke (a failure inside an update voids the replica, rule 5): report, exit with `exit_code`.
 // With kExitPreempted this process can do nothing more, by no fault of its own: it leaves to be started again.
 struct InternalError {
@@ -207,7 +214,8 @@ LS_ONE_OF(Event,
           std::variant<Tick, ChiefConnected, ChiefDisconnected, BeatAnswered, CommandReceived, PlanFinished, Prepared,
                        PreparationFailed, PeersTestedHere, CommunicatorFormed, StateSynced, CollectiveFailed,
                        StepFinished, SliceFinished, TextWritten, ComputingStopped, DigestComputed, KeptTakenUp,
-                       SnapshotDone, ShareUploaded, ShareUploadFailed, TermSignal, InternalError, Observed>);
+                       SnapshotDone, ShareUploaded, ShareUploadFailed, TermSignal, InternalError, Observed,
+                       DataLost>);
 
 }  // namespace lockstep::worker
 

@@ -11,6 +11,7 @@
 #include "common/graph/label_classes.h"
 #include "common/graph/state_names.h"
 #include "common/job/graph_request.h"
+#include "common/status/status_macros.h"
 #include "worker/data/data_source.h"
 #include "worker/data/non_finite.h"
 
@@ -96,19 +97,19 @@ constexpr int64_t kLeastSide = 8;  // what is smaller is a row of numbers rather
 constexpr int64_t kMostSide = 512;
 
 // Where the data have one feature that is as an image: [H, W], or [C, H, W] with one channel or three.
-std::vector<SampleImage> FirstImages(const DataSource& source) {
+absl::StatusOr<std::vector<SampleImage>> FirstImages(const DataSource& source) {
   const size_t features = source.fields().size() - (source.has_labels() ? 1 : 0);
-  if (features != 1 || source.fields()[0].dtype != DType::kF32) return {};
+  std::vector<SampleImage> images;
+  if (features != 1 || source.fields()[0].dtype != DType::kF32) return images;
   Shape shape = source.fields()[0].shape;
   if (shape.size() == 2) shape.insert(shape.begin(), 1);
   const auto is_side = [](int64_t side) { return side >= kLeastSide && side <= kMostSide; };
-  if (shape.size() != 3 || (shape[0] != 1 && shape[0] != 3) || !is_side(shape[1]) || !is_side(shape[2])) return {};
-  std::vector<SampleImage> images;
+  if (shape.size() != 3 || (shape[0] != 1 && shape[0] != 3) || !is_side(shape[1]) || !is_side(shape[2])) return images;
   for (int64_t sample = 0; sample < std::min(kShownImages, source.num_samples()); ++sample) {
     SampleImage& image = images.emplace_back(SampleImage{shape[0], shape[1], shape[2], {}});
     image.values.resize(static_cast<size_t>(NumElements(shape)));
-    source.Read(0, {sample},
-                absl::MakeSpan(reinterpret_cast<std::byte*>(image.values.data()), image.values.size() * sizeof(float)));
+    auto* const bytes = reinterpret_cast<std::byte*>(image.values.data());
+    LS_RETURN_IF_ERROR(source.Read(0, {sample}, {bytes, image.values.size() * sizeof(float)}));
   }
   return images;
 }
@@ -157,7 +158,11 @@ class FileData : public JobData {
     }
     facts_.train_sha256 = train.content_hash();
     facts_.held_bytes = train.held_bytes();
-    facts_.images = FirstImages(train);
+    facts_.classes = train.classes();
+    absl::StatusOr<std::vector<SampleImage>> images = FirstImages(train);
+    AddFindings(sets_[0], images.status(), findings);
+    if (!images.ok()) return false;
+    facts_.images = *std::move(images);
     if (sets_.size() == 1) return true;
     const DataSource& eval = *sets_[1].source;
     facts_.eval_samples = eval.num_samples();

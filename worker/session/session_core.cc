@@ -107,7 +107,7 @@ void SessionCore::UpdatePhase() {
 }
 
 void SessionCore::On(const Tick&) {
-  if (grace_.IsOver(now_)) return ExitWith(kExitPreempted, "the grace has ended");
+  if (grace_.IsOver(now_)) return ExitAsLeaver("the grace has ended");
   if (now_ >= stop_limit_) {
     const bool returns = phase_ == Phase::kReturning;
     return ExitWith(kExitPreempted,
@@ -211,12 +211,24 @@ void SessionCore::On(const InternalError& event) {
 }
 
 void SessionCore::On(const TermSignal& event) {
-  const absl::Duration grace = event.grace > absl::ZeroDuration() ? event.grace : policy_.grace_period;
+  BeginToLeave(event.grace > absl::ZeroDuration() ? event.grace : policy_.grace_period, "asked to end");
+}
+
+void SessionCore::On(const DataLost& event) {
+  if (!data_lost_.has_value()) data_lost_ = event.message;
+  BeginToLeave(policy_.grace_period, event.message);
+}
+
+void SessionCore::BeginToLeave(absl::Duration grace, const std::string& why) {
   if (!grace_.Begin(now_, grace)) return;
-  Emit(Announce{false, "asked to end"});
-  if (policy_.samples_text) Emit(CancelSample{"the worker was asked to end"});
-  if (membership_.none() && !has_state_) return ExitWith(kExitPreempted, "preempted before it held any state");
+  Emit(Announce{false, why});
+  if (policy_.samples_text) Emit(CancelSample{"the worker is to end"});
+  if (membership_.none() && !has_state_) return ExitAsLeaver("preempted before it held any state");
   if (link_.welcomed()) TellLeaveIntent();
+}
+
+void SessionCore::ExitAsLeaver(const std::string& reason) {
+  data_lost_.has_value() ? ExitWith(kExitBadData, *data_lost_) : ExitWith(kExitPreempted, reason);
 }
 
 }  // namespace lockstep::worker

@@ -155,6 +155,7 @@ class SessionCore {
   void On(const ShareUploadFailed& event);
   void On(const TermSignal& event);
   void On(const InternalError& event);
+  void On(const DataLost& event);
 
   // session_core_chief.cc, and where a command belongs: one for each alternative of ChiefCommand
   void Obey(const ChiefFence& fence, const Welcome& welcome);
@@ -185,6 +186,8 @@ class SessionCore {
   bool AboutMyGeneration(const ChiefFence& fence, const char* command);
   void PrepareFor(const ChiefFence& fence, const char* command, const lockstep::Prepare& wanted);
   void TellEvaluations();
+  void BeginToLeave(absl::Duration grace, const std::string& why);
+  void ExitAsLeaver(const std::string& reason);
   void TellLeaveIntent() { Tell(LeaveIntent{grace_.Left(now_)}); }
 
   // session_core_generation.cc: forming, breaking, acknowledging
@@ -260,6 +263,7 @@ class SessionCore {
   UnsentReports reports_;
   HeldEvaluations evaluations_;
   GracePeriod grace_;
+  std::optional<std::string> data_lost_;  // why it leaves
 };
 
 }  // namespace lockstep::worker

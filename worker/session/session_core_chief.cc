@@ -146,7 +146,7 @@ void SessionCore::Obey(const ChiefFence&, const TestPeers& command) {
 
 void SessionCore::Obey(const ChiefFence& fence, const Dismiss& command) {
   if (!grace_.begun()) return Reject(fence, Dismiss::kTypeName, "this worker does not leave");
-  ExitWith(kExitPreempted, command.reason.empty() ? "dismissed by the chief" : command.reason);
+  ExitAsLeaver(command.reason.empty() ? "dismissed by the chief" : command.reason);
 }
 
 void SessionCore::Obey(const ChiefFence&, const Shutdown& command) { ExitWith(command.exit_code, command.reason); }

@@ -137,5 +137,28 @@ TEST_CASE("session: a drained worker ends by the chief's word wherever it stands
   CHECK(worker.Message<Left>().exit_code == 75);
 }
 
+TEST_CASE("session: a worker whose data are gone leaves in order, and says which", "[session][leave]") {
+  WorkerHarness worker;
+  worker.Run();
+
+  worker.Give(DataLost{"a/7.png: is not the file that it was"});
+  CHECK(worker.Told<LeaveIntent>());
+  CHECK_FALSE(worker.Told<ErrorReport>());
+  worker.Give(CollectiveFailed{worker.core.generation(), {}, false, "a/7.png: is not the file that it was", false});
+  CHECK_FALSE(worker.ExitCode().has_value());
+
+  SECTION("when the chief lets it go") {
+    worker.Give(ComputingStopped{worker.core.generation(), false});
+    worker.Command(Dismiss{"all is saved"});
+  }
+  SECTION("when its time is over") {
+    worker.Give(ComputingStopped{worker.core.generation(), false});
+    worker.Wait(worker.policy.grace_period);
+  }
+  CHECK(worker.Message<Left>().exit_code == kExitBadData);
+  CHECK_THAT(worker.Message<Left>().reason, Catch::Contains("a/7.png"));
+  CHECK(worker.ExitCode() == kExitBadData);
+}
+
 }  // namespace
 }  // namespace lockstep::worker

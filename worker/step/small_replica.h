@@ -38,7 +38,7 @@ class MadeUpData final : public DataSource {
         fields_{{feature, DType::kF32, {kFeatures}}, {"labels", DType::kI64, {}}} {}
   int64_t num_samples() const override { return 50; }
   const std::vector<TensorSpec>& fields() const override { return fields_; }
-  void Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
+  absl::Status Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
     for (size_t i = 0; i < indices.size(); ++i) {
       if (field == 1) {
         reinterpret_cast<int64_t*>(out.data())[i] = indices[i] % classes_;
@@ -50,6 +50,7 @@ class MadeUpData final : public DataSource {
                                     : static_cast<float>((indices[i] * 37 + f * 11) % 23) / 7.0f - 1.5f;
       }
     }
+    return absl::OkStatus();
   }
   int64_t held_bytes() const override { return 0; }
   const std::string& content_hash() const override { return hash_; }

@@ -56,7 +56,7 @@ absl::Status StepRunner::NextBatch() {
     LS_RETURN_IF_ERROR(staging_ != nullptr ? staging_->WaitForCopies() : plan_->WaitForInputs());
   }
   const NowDoing waiting("waiting for samples");
-  batch_ = &reader_->Next();
+  LS_ASSIGN_OR_RETURN(batch_, reader_->Next());
   return absl::OkStatus();
 }
 

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/status/status_macros.h"
 #include "worker/collectives/loopback/loopback_communicator.h"
 #include "worker/step/small_replica.h"
 
@@ -168,14 +169,15 @@ class UnfinishedData final : public DataSource {
  public:
   int64_t num_samples() const override { return whole_.num_samples(); }
   const std::vector<TensorSpec>& fields() const override { return whole_.fields(); }
-  void Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
+  absl::Status Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
     std::vector<std::byte> read(out.size());
-    whole_.Read(field, indices, absl::MakeSpan(read));
+    LS_RETURN_IF_ERROR(whole_.Read(field, indices, absl::MakeSpan(read)));
     const size_t sample = out.size() / indices.size();
     const size_t left_out = field == 0 ? sizeof(float) : 0;
     for (size_t at = 0; at < out.size(); ++at) {
       if (at % sample < sample - left_out) out[at] = read[at];
     }
+    return absl::OkStatus();
   }
   int64_t held_bytes() const override { return whole_.held_bytes(); }
   const std::string& content_hash() const override { return whole_.content_hash(); }

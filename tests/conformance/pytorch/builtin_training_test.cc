@@ -81,7 +81,7 @@ class RandomBatch final : public DataSource {
       : fields_{{"inputs", dtype, sample}, {"labels", DType::kI64, label}}, classes_(classes) {}
   int64_t num_samples() const override { return kBatch; }
   const std::vector<TensorSpec>& fields() const override { return fields_; }
-  void Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
+  absl::Status Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
     const RandomStream stream = RandomStream::For(kSeed, StreamOfName(fields_[field].name));
     const int64_t size = NumElements(fields_[field].shape);
     int64_t at = 0;
@@ -95,6 +95,7 @@ class RandomBatch final : public DataSource {
         }
       }
     }
+    return absl::OkStatus();
   }
   int64_t held_bytes() const override { return 0; }
   const std::string& content_hash() const override { return hash_; }

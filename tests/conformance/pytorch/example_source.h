@@ -34,7 +34,7 @@ class ExampleSource final : public DataSource {
 
   int64_t num_samples() const override { return example_.labels.shape()[0]; }
   const std::vector<TensorSpec>& fields() const override { return fields_; }
-  void Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
+  absl::Status Read(int field, absl::Span<const int64_t> indices, absl::Span<std::byte> out) const override {
     const bool label = field == static_cast<int>(example_.inputs.size());
     const Tensor& array = label ? example_.labels : example_.inputs[static_cast<size_t>(field)];
     const int64_t bytes = array.byte_size() / num_samples();
@@ -42,6 +42,7 @@ class ExampleSource final : public DataSource {
       std::memcpy(out.data() + static_cast<int64_t>(i) * bytes, array.data() + indices[i] * bytes,
                   static_cast<size_t>(bytes));
     }
+    return absl::OkStatus();
   }
   int64_t held_bytes() const override { return 0; }
   const std::string& content_hash() const override { return hash_; }

@@ -1,7 +1,7 @@
 """Makes images/: a folder of small images of many kinds, and what torchvision reads of it.
 
 images/folder/CLASS/... are the files; images/cover.npy, resized.npy, gray.npy and labels.npy what ImageFolder gives with
-Pillow and torchvision. Run: python3 images.py (Pillow 12.0 and torchvision 0.29 made what is here; Pillow 13 scales columns
+Pillow and torchvision, regions.npy parts of one of them. Run: python3 images.py (Pillow 12.0 and torchvision 0.29 made what is here; Pillow 13 scales columns
 first where that is faster, and rounds some values to the neighbour).
 """
 import pathlib
@@ -13,6 +13,7 @@ from torchvision import datasets, transforms
 
 HERE = pathlib.Path(__file__).parent / "images"
 SIZE = [12, 10]
+REGIONS = [(0, 0, 23, 17), (3, 5, 7, 9), (22, 16, 1, 1), (2, 0, 20, 4), (11, 1, 12, 16)]  # top, left, height, width
 
 
 def picture(height, width, seed):
@@ -63,6 +64,9 @@ def main():
     numpy.save(HERE / "cover.npy", read(covering(*SIZE)))
     numpy.save(HERE / "resized.npy", read(transforms.Compose([transforms.Resize(15), transforms.CenterCrop(SIZE)])))
     numpy.save(HERE / "gray.npy", read(transforms.Compose([transforms.Grayscale(), covering(*SIZE)])))
+    colours = Image.open(folder / "a_b/colours.png")
+    parts = [transforms.functional.resized_crop(colours, *region, SIZE) for region in REGIONS]
+    numpy.save(HERE / "regions.npy", numpy.stack([numpy.asarray(part).transpose(2, 0, 1) for part in parts]))
     data = datasets.ImageFolder(folder)
     numpy.save(HERE / "labels.npy", numpy.array(data.targets, dtype=numpy.int64))
     (folder / "c9/.hidden.png").write_bytes(b"What torchvision would stumble over.\n")
