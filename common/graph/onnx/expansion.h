@@ -42,6 +42,36 @@ class OnnxImporter::Expansion {
     return Add(OpType::kReshape, {x}, {{"shape", std::move(shape)}, {"allowzero", int64_t{1}}});
   }
 
+  std::string Transpose(const std::string& x, std::vector<int64_t> order) {
+    return Add(OpType::kTranspose, {x}, {{"perm", std::move(order)}});
+  }
+
+  // Every `step`-th element of a dimension, from `from` on and before `to`.
+  std::string Part(const std::string& x, int64_t axis, int64_t from, int64_t to, int64_t step = 1) {
+    using Ints = std::vector<int64_t>;
+    return Add(OpType::kSlice, {x},
+               {{"starts", Ints{from}}, {"ends", Ints{to}}, {"axes", Ints{axis}}, {"steps", Ints{step}}});
+  }
+
+  std::string Scale(const std::string& x, double factor) {
+    return factor == 1 ? x : Add(OpType::kScale, {x}, {{"factor", factor}});
+  }
+
+  std::string Constant(Tensor value) {
+    const std::string name = importer_->Fresh(absl::StrCat(call_.label, ".", next_++));
+    importer_->Define(name, std::move(value));
+    return name;
+  }
+
+  // As elements of `dtype`, F32 or F64.
+  std::string Numbers(DType dtype, Shape shape, const std::vector<double>& values) {
+    if (dtype == DType::kF64) return Constant(Tensor::Of<double>(std::move(shape), values));
+    const std::vector<float> rounded(values.begin(), values.end());
+    return Constant(Tensor::Of<float>(std::move(shape), rounded));
+  }
+
+  std::string Number(DType dtype, double value) { return Numbers(dtype, {}, {value}); }
+
   // Gives an output of the file's node the value that was added.
   void Give(int output, const std::string& value) {
     if (status_.ok()) importer_->Alias(call_.node->output(output), value);

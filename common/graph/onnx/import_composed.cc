@@ -14,8 +14,7 @@ class OnnxImporter::Composed : private Expansion {
 
   // X * sigmoid(alpha * X), times B where there is one.
   absl::Status GiveSwish(const std::string& x, double alpha, const std::string& b) {
-    const std::string scaled = alpha == 1 ? x : Add(OpType::kScale, {x}, {{"factor", alpha}});
-    const std::string swish = Add(OpType::kMul, {x, Add(OpType::kSigmoid, {scaled})});
+    const std::string swish = Add(OpType::kMul, {x, Add(OpType::kSigmoid, {Scale(x, alpha)})});
     Give(0, b.empty() ? swish : Add(OpType::kMul, {swish, b}));
     return status();
   }
@@ -23,7 +22,7 @@ class OnnxImporter::Composed : private Expansion {
   // The channels of the result are (C, row in the block, column in the block).
   absl::Status GiveChannelsFirst(const std::string& x, const Shape& shape, int64_t size) {
     const std::string parts = Reshape(x, {shape[0], shape[1], shape[2] / size, size, shape[3] / size, size});
-    const std::string ordered = Add(OpType::kTranspose, {parts}, {{"perm", std::vector<int64_t>{0, 1, 3, 5, 2, 4}}});
+    const std::string ordered = Transpose(parts, {0, 1, 3, 5, 2, 4});
     Give(0, Reshape(ordered, {shape[0], shape[1] * size * size, shape[2] / size, shape[3] / size}));
     return status();
   }
@@ -40,14 +39,14 @@ class OnnxImporter::Composed : private Expansion {
                             : Shape{given.shape[0], given.shape[2], given.shape[1], given.shape[3]};
     const std::vector<int64_t> exchange = {0, 2, 1, 3};
     // [batch, length, heads, size]
-    const std::string x = flat ? Reshape(inputs[0], rows) : Add(OpType::kTranspose, {inputs[0]}, {{"perm", exchange}});
+    const std::string x = flat ? Reshape(inputs[0], rows) : Transpose(inputs[0], exchange);
     const int64_t width = rotated == 0 ? rows[3] : rotated;
     if (width < 2 || width % 2 != 0 || width > rows[3]) {
       return absl::InvalidArgumentError(absl::StrCat("rotates ", width, " of ", rows[3], " elements of a head"));
     }
-    const std::string head = width == rows[3] ? x : Part(x, 0, width, 1);
-    const std::string first = interleaved ? Part(head, 0, width, 2) : Part(head, 0, width / 2, 1);
-    const std::string second = interleaved ? Part(head, 1, width, 2) : Part(head, width / 2, width, 1);
+    const std::string head = width == rows[3] ? x : Part(x, 3, 0, width);
+    const std::string first = interleaved ? Part(head, 3, 0, width, 2) : Part(head, 3, 0, width / 2);
+    const std::string second = interleaved ? Part(head, 3, 1, width, 2) : Part(head, 3, width / 2, width);
     const std::string cosine = Angles(inputs[1], inputs);
     const std::string sine = Angles(inputs[2], inputs);
     const std::string real = Add(OpType::kSub, {Add(OpType::kMul, {cosine, first}), Add(OpType::kMul, {sine, second})});
@@ -55,18 +54,12 @@ class OnnxImporter::Composed : private Expansion {
         Add(OpType::kAdd, {Add(OpType::kMul, {sine, first}), Add(OpType::kMul, {cosine, second})});
     std::string y = interleaved ? Interleave(real, imaginary, {rows[0], rows[1], rows[2], width})
                                 : Add(OpType::kConcat, {real, imaginary}, {{"axis", int64_t{3}}});
-    if (width < rows[3]) y = Add(OpType::kConcat, {y, Part(x, width, rows[3], 1)}, {{"axis", int64_t{3}}});
-    Give(0, flat ? Reshape(y, given.shape) : Add(OpType::kTranspose, {y}, {{"perm", exchange}}));
+    if (width < rows[3]) y = Add(OpType::kConcat, {y, Part(x, 3, width, rows[3])}, {{"axis", int64_t{3}}});
+    Give(0, flat ? Reshape(y, given.shape) : Transpose(y, exchange));
     return status();
   }
 
  private:
-  std::string Part(const std::string& x, int64_t from, int64_t to, int64_t step) {
-    using Ints = std::vector<int64_t>;
-    return Add(OpType::kSlice, {x},
-               {{"starts", Ints{from}}, {"ends", Ints{to}}, {"axes", Ints{3}}, {"steps", Ints{step}}});
-  }
-
   // [batch, length, 1, width / 2] of a table, by positions where those are given.
   std::string Angles(const std::string& table, const std::vector<std::string>& inputs) {
     const bool by_position = inputs.size() > 3 && !inputs[3].empty();

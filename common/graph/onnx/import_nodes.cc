@@ -20,7 +20,7 @@ constexpr size_t kMostFolded = size_t{1} << 18;
 
 bool HasWindow(OpType op) {
   const absl::string_view name = OpName(op);
-  return name == "Conv" || name == "ConvTranspose" || name == "MaxPool" || name == "AveragePool" || name == "LpPool";
+  return name == "Conv" || name == "ConvTranspose" || name == "MaxPool" || name == "AveragePool";
 }
 
 }  // namespace
@@ -56,6 +56,25 @@ OnnxImporter::Reader OnnxImporter::ReaderOf(const onnx::NodeProto& node) {
       {"SwiGLU", &OnnxImporter::ReadSwish},
       {"Swish", &OnnxImporter::ReadSwish},
       {"GroupNormalization", &OnnxImporter::ReadGroupNormalization},
+      {"LRN", &OnnxImporter::ReadLrn},
+      {"LpPool", &OnnxImporter::ReadLpPool},
+      {"MeanVarianceNormalization", &OnnxImporter::ReadMeanVariance},
+      {"CenterCropPad", &OnnxImporter::ReadCenterCropPad},
+      {"Hardmax", &OnnxImporter::ReadHardmax},
+      {"CumProd", &OnnxImporter::ReadCumProd},
+      {"Mod", &OnnxImporter::ReadMod},
+      {"Col2Im", &OnnxImporter::ReadCol2Im},
+      {"EyeLike", &OnnxImporter::ReadEyeLike},
+      {"Scatter", &OnnxImporter::ReadScatter},
+      {"Resize", &OnnxImporter::ReadResize},
+      {"Upsample", &OnnxImporter::ReadResize},
+      {"GridSample", &OnnxImporter::ReadGridSample},
+      {"AffineGrid", &OnnxImporter::ReadAffineGrid},
+      {"DFT", &OnnxImporter::ReadDft},
+      {"STFT", &OnnxImporter::ReadStft},
+      {"HannWindow", &OnnxImporter::ReadWindow},
+      {"HammingWindow", &OnnxImporter::ReadWindow},
+      {"BlackmanWindow", &OnnxImporter::ReadWindow},
       {"RNN", &OnnxImporter::ReadRecurrent},
       {"GRU", &OnnxImporter::ReadRecurrent},
       {"LSTM", &OnnxImporter::ReadRecurrent},
@@ -130,6 +149,25 @@ absl::StatusOr<const Tensor*> OnnxImporter::NeedKnown(const Call& call, int inpu
   return absl::UnimplementedError(
       absl::StrCat("input ", input, " (", what, ") is '", name,
                    "', which depends on the data; it has to be known when the model is read"));
+}
+
+absl::StatusOr<int64_t> OnnxImporter::KnownInt(const Call& call, int input, absl::string_view what) {
+  LS_ASSIGN_OR_RETURN(const Tensor* tensor, NeedKnown(call, input, what));
+  LS_ASSIGN_OR_RETURN(const RawAttribute value, AttributeFromTensor(AttributeInput::Kind::kInt, *tensor));
+  return std::get<int64_t>(value);
+}
+
+absl::StatusOr<std::vector<int64_t>> OnnxImporter::KnownInts(const Call& call, int input, absl::string_view what) {
+  LS_ASSIGN_OR_RETURN(const Tensor* tensor, NeedKnown(call, input, what));
+  LS_ASSIGN_OR_RETURN(const RawAttribute value, AttributeFromTensor(AttributeInput::Kind::kInts, *tensor));
+  return std::get<std::vector<int64_t>>(value);
+}
+
+absl::StatusOr<ValueInfo> OnnxImporter::FirstFloating(const Call& call) {
+  if (call.node->input_size() < 1) return absl::InvalidArgumentError("has no input");
+  LS_ASSIGN_OR_RETURN(const ValueInfo x, InfoOf(call.node->input(0)));
+  LS_RETURN_IF_ERROR(CheckFloating(x, "the input"));
+  return x;
 }
 
 absl::Status OnnxImporter::TakeAttributeInputs(Call& call, OpType op, std::vector<std::string>* inputs) {

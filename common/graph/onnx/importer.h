@@ -148,6 +148,10 @@ class OnnxImporter {
   absl::Status MakeBroadcastExplicit(Call& call, std::vector<std::string>* inputs);
   absl::Status MakePaddingExplicit(Call& call, OpType op);
   absl::StatusOr<const Tensor*> NeedKnown(const Call& call, int input, absl::string_view what);
+  absl::StatusOr<int64_t> KnownInt(const Call& call, int input, absl::string_view what);
+  absl::StatusOr<std::vector<int64_t>> KnownInts(const Call& call, int input, absl::string_view what);
+  // Of input 0, which is F32 or F64.
+  absl::StatusOr<ValueInfo> FirstFloating(const Call& call);
 
   // import_readers.cc
   absl::Status ReadConstant(Call& call);
@@ -169,6 +173,35 @@ class OnnxImporter {
   absl::Status ReadSwish(Call& call);
   absl::Status ReadSpaceToDepth(Call& call);
   absl::Status ReadRotaryEmbedding(Call& call);
+
+  // import_layers.cc
+  class Layers;
+  absl::Status ReadLrn(Call& call);
+  absl::Status ReadLpPool(Call& call);
+  absl::Status ReadMeanVariance(Call& call);
+  absl::Status ReadCenterCropPad(Call& call);
+  absl::Status ReadHardmax(Call& call);
+  absl::Status ReadCumProd(Call& call);
+  absl::Status ReadMod(Call& call);
+  absl::Status ReadCol2Im(Call& call);
+  absl::Status ReadEyeLike(Call& call);
+  absl::Status ReadScatter(Call& call);
+
+  // import_resize.cc
+  class Resizing;
+  absl::Status ReadResize(Call& call);
+
+  // import_sampling.cc
+  class GridSample;
+  absl::Status ReadGridSample(Call& call);
+  class AffineGrid;
+  absl::Status ReadAffineGrid(Call& call);
+
+  // import_signal.cc
+  class Fourier;
+  absl::Status ReadDft(Call& call);
+  absl::Status ReadStft(Call& call);
+  absl::Status ReadWindow(Call& call);
 
   // import_random.cc
   class Drawing;
