@@ -46,6 +46,7 @@ OnnxImporter::Reader OnnxImporter::ReaderOf(const onnx::NodeProto& node) {
       {"Min", &OnnxImporter::ReadVariadic},
       {"Sum", &OnnxImporter::ReadVariadic},
       {"Mean", &OnnxImporter::ReadVariadic},
+      {"Concat", &OnnxImporter::ReadConcat},
       {"Softmax", &OnnxImporter::ReadSoftmax},
       {"LogSoftmax", &OnnxImporter::ReadSoftmax},
       {"SplitToSequence", &OnnxImporter::ReadSplitToSequence},

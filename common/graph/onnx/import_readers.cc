@@ -214,6 +214,27 @@ absl::Status OnnxImporter::ReadVariadic(Call& call) {
   return absl::OkStatus();
 }
 
+// Without the parts that have no elements, as exporters write paddings of nothing.
+absl::Status OnnxImporter::ReadConcat(Call& call) {
+  LS_ASSIGN_OR_RETURN(const RawAttributes raw, ReadAttributes(*call.node));
+  if (call.node->input_size() < 2) return ReadGeneric(call);
+  LS_ASSIGN_OR_RETURN(const ValueInfo first, InfoOf(call.node->input(0)));
+  const auto rank = static_cast<int64_t>(first.shape.size());
+  const absl::StatusOr<int64_t> axis = NormalizeAxis(IntOf(raw, "axis", 0), rank);
+  onnx::NodeProto rest = *call.node;
+  rest.clear_input();
+  for (const std::string& input : call.node->input()) {
+    LS_ASSIGN_OR_RETURN(ValueInfo info, InfoOf(input));
+    if (!axis.ok() || info.dtype != first.dtype || info.shape.size() != first.shape.size()) return ReadGeneric(call);
+    const int64_t size = std::exchange(info.shape[*axis], first.shape[*axis]);
+    if (info.shape != first.shape) return ReadGeneric(call);
+    if (size != 0) rest.add_input(input);
+  }
+  if (rest.input_size() == 0 || rest.input_size() == call.node->input_size()) return ReadGeneric(call);
+  Call shorter{&rest, {}, call.label};
+  return rest.input_size() == 1 ? ReadIdentity(shorter) : ReadGeneric(shorter);
+}
+
 // Before opset 13 the dimensions from `axis` on were one.
 absl::Status OnnxImporter::ReadSoftmax(Call& call) {
   if (opset() >= 13) return ReadGeneric(call);

@@ -163,6 +163,7 @@ class OnnxImporter {
   absl::Status ReadCastLike(Call& call);
   absl::Status ReadDropout(Call& call);
   absl::Status ReadVariadic(Call& call);
+  absl::Status ReadConcat(Call& call);
   absl::Status ReadSoftmax(Call& call);
   absl::Status ReadSplitToSequence(Call& call);
   absl::Status ReadSequenceAt(Call& call);

@@ -13,7 +13,7 @@ For some models also NAME.gradients.txt, `name elements largest` of every parame
 of these gradients of the first step, one parameter behind the other, as int16 of which 32767 stands for the largest
 absolute value of the parameter.
 
-NAME.bf16.txt: the same training with torch.autocast in bfloat16: the loss of each step, then `name gradient-norm`.
+NAME.bf16.txt (but for FLOAT32_ONLY): the same training with torch.autocast in bfloat16: the loss of each step, then `name gradient-norm`.
 
 Models of EXPORTERS are exported by other calls: NAME_plain as torch.onnx.export(model, inputs, file) does, which merges
 batch normalisations by their running statistics (the model that is trained here has them merged too) and renames
@@ -33,6 +33,7 @@ from models import MODELS
 STEPS = 20
 OPSETS = {"llama_opset23": 23}  # with the Attention op; the others as the exporter chooses
 GRADIENTS = ("mlp", "resnet18", "gpt2", "bert")
+FLOAT32_ONLY = ("sampled", "signal")  # PyTorch has not all of their ops in bfloat16
 EXPORTERS = {"mlp": ("plain", "older"), "cnn": ("plain", "older"), "attention": ("plain", "older"),
              "lstm": ("plain", "older"), "encoder": ("plain",), "llama": ("plain",)}
 
@@ -167,6 +168,7 @@ if __name__ == "__main__":
     target.mkdir(parents=True, exist_ok=True)
     for each in sys.argv[2:] or MODELS:
         write(each, target)
-        write_bf16(each, target)
+        if each not in FLOAT32_ONLY:
+            write_bf16(each, target)
         for exporter in EXPORTERS.get(each, ()):
             write(each, target, exporter)

@@ -382,6 +382,52 @@ class Lstm(nn.Module):
         return self.fc(x[:, -1])
 
 
+class Sampled(nn.Module):
+    """A spatial transformer whose grid is learned, with every padding and interpolation, and resizing by cubics."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 3, 3, padding=1)
+        self.where = nn.Linear(144, 6)
+        nn.init.normal_(self.where.weight, std=0.1)
+        self.where.bias.data.copy_(torch.tensor([1.2, 0.2, 0.1, -0.3, 1.1, 0.2]))
+        self.head = nn.Linear(3 * 70, 5)
+
+    def forward(self, x):
+        theta = self.where(x.flatten(1) / 12).view(-1, 2, 3)
+        grid = nn.functional.affine_grid(theta, (x.shape[0], 3, 10, 7), align_corners=False)
+        h = self.conv(x)
+        y = nn.functional.grid_sample(h, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
+        y = y + nn.functional.grid_sample(h, grid, mode="bicubic", padding_mode="reflection", align_corners=True)
+        y = y + nn.functional.grid_sample(h, grid, mode="bilinear", padding_mode="border", align_corners=True)
+        z = nn.functional.interpolate(h, size=(10, 7), mode="bicubic", align_corners=False)
+        z = z + nn.functional.interpolate(h, size=(10, 7), mode="bilinear", align_corners=False, antialias=True)
+        return self.head(torch.tanh(y + z).flatten(1))
+
+
+class Signal(nn.Module):
+    """Spectra of learned windows, norms across channels, pooling by powers, and blocks added up."""
+
+    def __init__(self):
+        super().__init__()
+        self.window = nn.Parameter(torch.hann_window(16) + 0.1)
+        self.filters = nn.Conv1d(9, 8, 3, padding=1)
+        self.norm = nn.LocalResponseNorm(3, alpha=0.1, beta=0.75, k=2.0)
+        self.pool = nn.LPPool1d(2, kernel_size=3, stride=2)
+        self.blocks = nn.Linear(24, 12)
+        self.head = nn.Linear(26, 5)
+
+    def forward(self, x):
+        spectrum = torch.stft(x[:, 0], 16, hop_length=4, window=self.window, center=False, onesided=True,
+                              return_complex=True)
+        power = torch.log1p(torch.view_as_real(spectrum).square().sum(-1))  # [batch, 9, 13]
+        h = self.pool(self.norm(torch.relu(self.filters(power)) + 0.1))  # [batch, 8, 6]
+        h = self.blocks(h.reshape(h.shape[0], 2, 24)).reshape(h.shape[0], 4, 6)
+        h = nn.functional.fold(h, output_size=(3, 4), kernel_size=(2, 2), stride=1)  # [batch, 1, 3, 4]
+        parts = torch.view_as_real(torch.fft.rfft(h.flatten(1)))  # [batch, 7, 2]
+        return self.head(torch.cat([h.flatten(1), parts.flatten(1)], dim=1))
+
+
 def images(batch, *shape):
     return (torch.randn(batch, *shape),)
 
@@ -424,4 +470,6 @@ MODELS = {
     "llama_opset23": (Llama, lambda: tokens(4, 24, 200), next_tokens, 0.05),
     "encoder": (TransformerEncoder, lambda: tokens(8, 20, 100), classes(5), 0.02),
     "lstm": (Lstm, lambda: tokens(8, 12, 100), classes(5), 0.1),
+    "sampled": (Sampled, lambda: images(8, 1, 12, 12), classes(5), 0.002),
+    "signal": (Signal, lambda: images(8, 1, 64), classes(5), 0.05),
 }
