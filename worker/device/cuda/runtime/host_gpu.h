@@ -38,6 +38,8 @@ void ReturnToHostGpu(int64_t bytes);
 inline constexpr uint64_t kHostLaunches = 1024;
 // How many threads of this process are blocked in a launch.
 int HostLaunchesWaiting();
+// How much a stream that is captured has written down.
+int CapturedWork(StreamHandle stream);
 
 }  // namespace lockstep::device::cuda
 

@@ -171,6 +171,10 @@ class HostStream {
     capturing_ = false;
     return std::exchange(captured_, {});
   }
+  size_t captured() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return captured_.size();
+  }
   bool capturing() {
     const std::lock_guard<std::mutex> lock(mutex_);
     return capturing_;
@@ -271,6 +275,7 @@ absl::Status EnqueueFallible(StreamHandle stream, std::function<absl::Status()> 
 }
 
 int HostLaunchesWaiting() { return launches_waiting; }
+int CapturedWork(StreamHandle stream) { return static_cast<int>(Of(stream)->captured()); }
 
 absl::Status SelectDevice(int ordinal) {
   LS_RETURN_IF_ERROR(CheckOrdinal(ordinal));
