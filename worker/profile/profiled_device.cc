@@ -1,10 +1,8 @@
 #include "worker/profile/profiled_device.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/status/status_macros.h"
@@ -12,9 +10,6 @@
 
 namespace lockstep::worker {
 namespace {
-
-// What every value that Differentiate makes is called, the loss's own gradient among them.
-constexpr absl::string_view kGradientPrefix = "lockstep.grad";
 
 class ProfiledStream final : public device::Stream {
  public:
@@ -103,19 +98,6 @@ ProfiledDevice::ProfiledDevice(std::unique_ptr<device::Device> inner, Profiler* 
         return static_cast<ProfiledStream&>(stream).Finish(work);
       }) {}
 
-ProfileTrack ProfiledDevice::TrackOf(const Node& node) {
-  const auto is_gradient = [this](const std::string& value) {
-    return absl::StartsWith(value, kGradientPrefix) || gradients_.count(value) > 0;
-  };
-  if (std::none_of(node.inputs.begin(), node.inputs.end(), is_gradient) &&
-      std::none_of(node.outputs.begin(), node.outputs.end(), is_gradient)) {
-    return ProfileTrack::kForward;
-  }
-  gradients_.insert(node.outputs.begin(), node.outputs.end());
-  gradients_.erase("");  // an output that nobody asked for
-  return ProfileTrack::kBackward;
-}
-
 absl::StatusOr<std::unique_ptr<device::Stream>> ProfiledDevice::NewStream() {
   LS_ASSIGN_OR_RETURN(std::unique_ptr<device::Stream> inner, inner_->NewStream());
   return std::make_unique<ProfiledStream>(std::move(inner), profiler_, !inner_->host_visible());
@@ -124,7 +106,7 @@ absl::StatusOr<std::unique_ptr<device::Stream>> ProfiledDevice::NewStream() {
 absl::StatusOr<std::unique_ptr<device::Kernel>> ProfiledDevice::MakeKernel(const device::KernelRequest& request) {
   LS_ASSIGN_OR_RETURN(std::unique_ptr<device::Kernel> kernel, inner_->MakeKernel(request));
   const int work =
-      profiler_->Add({.track = TrackOf(*request.node),
+      profiler_->Add({.track = gradients_.Reaches(*request.node) ? ProfileTrack::kBackward : ProfileTrack::kForward,
                       .name = request.node->name,
                       .op = std::string(OpName(request.node->op)),
                       .shapes = absl::StrCat(ShapesOf(request.inputs), " -> ", ShapesOf(request.outputs)),

@@ -11,12 +11,12 @@
 #define LOCKSTEP_WORKER_PROFILE_PROFILED_DEVICE_H_
 
 #include <memory>
-#include <set>
 #include <string>
 
 #include "worker/device/device.h"
 #include "worker/device/kernel.h"
 #include "worker/device/wrapped_step_math.h"
+#include "worker/profile/gradient_values.h"
 #include "worker/profile/profiler.h"
 
 namespace lockstep::worker {
@@ -40,11 +40,9 @@ class ProfiledDevice final : public device::Device {
   device::StepMath& step_math() override { return step_math_; }
 
  private:
-  ProfileTrack TrackOf(const Node& node);
-
   std::unique_ptr<device::Device> inner_;
   Profiler* const profiler_;
-  std::set<std::string> gradients_;  // values that depend on the loss's gradient
+  GradientValues gradients_;
   device::WrappedStepMath step_math_;
 };
 
