@@ -47,6 +47,12 @@ absl::StatusOr<ReplicaPlans> DraftReplicaPlans(const MetaGraph& metagraph, const
   plans.device_memory = made.memory;
   if (profiler != nullptr) plans.device = std::make_unique<ProfiledDevice>(std::move(plans.device), profiler);
   plans.options.pulse = pulse;
+  LS_RETURN_IF_ERROR(DraftPlansOn(metagraph, job, replayed, choices, plans));
+  return plans;
+}
+
+absl::Status DraftPlansOn(const MetaGraph& metagraph, const JobSpec& job, const KernelPlan* replayed,
+                          NewChoices choices, ReplicaPlans& plans) {
   const bool blocks = job.train().recompute() == job::Train::RECOMPUTE_BLOCKS;
   plans.options.recompute = blocks ? Recomputation::kBlocks : Recomputation::kCheap;
   if (replayed != nullptr) ApplyKernelPlan(*replayed, &plans.options);
@@ -80,10 +86,10 @@ absl::StatusOr<ReplicaPlans> DraftReplicaPlans(const MetaGraph& metagraph, const
                   .seed = job.train().seed()};
     PlanOptions options;
     options.label = "text";
-    options.pulse = pulse;
+    options.pulse = plans.options.pulse;
     LS_ASSIGN_OR_RETURN(plans.text_plan, Plan::Draft(plans.device.get(), plans.text_graph, options));
   }
-  return plans;
+  return absl::OkStatus();
 }
 
 }  // namespace lockstep::worker

@@ -73,6 +73,9 @@ absl::StatusOr<ReplicaPlans> DraftReplicaPlans(const MetaGraph& metagraph, const
                                                const KernelPlan* replayed, Pulse* pulse, Profiler* profiler,
                                                const device::WorkerDevice& where = {},
                                                NewChoices choices = NewChoices::kByRule);
+// The same on the device that `plans` has, with its options.pulse: only the graphs and the plans are made.
+absl::Status DraftPlansOn(const MetaGraph& metagraph, const JobSpec& job, const KernelPlan* replayed,
+                          NewChoices choices, ReplicaPlans& plans);
 
 }  // namespace lockstep::worker
 
