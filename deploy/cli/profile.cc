@@ -1,19 +1,25 @@
-// `lockstep profile`: where the time of a job's training steps goes, measured in this process.
+// `lockstep profile`: where the time of a job's training steps goes, measured in this process, or accounted for on a
+// GPU that is not here.
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "chief/server/job_setup.h"
+#include "common/graph/serialize.h"
+#include "common/log/escape.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
 #include "common/storage/local/local_storage.h"
 #include "deploy/cli/commands.h"
+#include "worker/account/account_text.h"
+#include "worker/account/machines.h"
 #include "worker/collectives/loopback/loopback_communicator.h"
 #include "worker/device/choice/device_choice.h"
 #include "worker/device/choice/evaluate_node.h"
@@ -35,6 +41,8 @@ constexpr int64_t kWarmUpSteps = 3;
 
 struct ProfileOptions {
   std::string job_path;
+  std::optional<std::string> model_of;  // a GPU; none: steps are measured here
+  int workers = 1;                      // of the account
   std::vector<std::string> overrides;
   std::string output;
   std::string device = "auto";
@@ -117,15 +125,38 @@ void Print(const chief::JobSetup& setup, const worker::Profiler& profiler, int64
 
 int ExitCodeOf(PrepareProblem problem) { return problem == PrepareProblem::kData ? kExitBadData : kExitBadJob; }
 
+absl::StatusOr<chief::JobSetup> SetUp(const ProfileOptions& options, int& exit_code) {
+  chief::ChiefOptions chief{.job_path = options.job_path, .overrides = options.overrides};
+  chief.inspect_data = worker::InspectData;
+  chief.evaluate_node = device::EvaluateNode;
+  return chief::SetUpJob(chief, exit_code);
+}
+
+// What a step would take on a GPU that is not here.
+int AccountOf(const ProfileOptions& options) {
+  const absl::StatusOr<worker::Machine> machine = worker::FindMachine(*options.model_of);
+  if (!machine.ok()) return Fail(machine.status(), kExitUsage);
+  int exit_code = kExitDone;
+  absl::StatusOr<chief::JobSetup> setup = SetUp(options, exit_code);
+  if (!setup.ok()) return Fail(setup.status(), exit_code);
+  const absl::StatusOr<MetaGraph> metagraph = ParseMetaGraph(setup->metagraph_bytes);
+  if (!metagraph.ok()) return Fail(metagraph.status(), kExitBadJob);
+  const absl::StatusOr<worker::WrittenStep> step = worker::WriteStep(*metagraph, setup->job, options.workers);
+  if (!step.ok()) {
+    return Fail(step.status(), options.workers > setup->job.train().logical_shards() ? kExitUsage : kExitBadJob);
+  }
+  std::cout << "job '" << EscapeControls(setup->job.name())
+            << "': " << worker::AccountText(*step, *machine, worker::MakeAccount(*step, *machine));
+  return kExitDone;
+}
+
 int Profile(const ProfileOptions& options) {
+  if (options.model_of.has_value()) return AccountOf(options);
   if (device::ClearKernelEnvironment().must_restart) return Fail(worker::ExecuteAgain(), kExitBug);
   const absl::StatusOr<device::WorkerDevice> device = device::ParseWorkerDevice(options.device);
   if (!device.ok()) return Fail(device.status(), kExitUsage);
   int exit_code = kExitDone;
-  chief::ChiefOptions chief{.job_path = options.job_path, .overrides = options.overrides};
-  chief.inspect_data = worker::InspectData;
-  chief.evaluate_node = device::EvaluateNode;
-  absl::StatusOr<chief::JobSetup> setup = chief::SetUpJob(chief, exit_code);
+  absl::StatusOr<chief::JobSetup> setup = SetUp(options, exit_code);
   if (!setup.ok()) return Fail(setup.status(), exit_code);
 
   TraceFile file;
@@ -163,12 +194,21 @@ void AddProfile(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ProfileOptions>();
   command->add_option("job", options->job_path, "The job file")->required();
   command->add_option("--set", options->overrides, "Override a setting: key=value")->allow_extra_args(false);
+  CLI::Option* const model_of = command->add_option("--model-of", options->model_of,
+                                                    "Account for a step on a GPU that is not here: h100, h200 or b200");
+  command->add_option("--workers", options->workers, "Workers of the account")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str()
+      ->needs(model_of);
   command->add_option("--steps", options->steps, "How many steps to measure, after 3 that are not")
       ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->excludes(model_of);
   command->add_option("--device", options->device, "What to compute on: auto, cpu, cuda or cuda:N")
-      ->capture_default_str();
-  command->add_option("-o,--output", options->output, "The trace to write (default: NAME.trace.json)");
+      ->capture_default_str()
+      ->excludes(model_of);
+  command->add_option("-o,--output", options->output, "The trace to write (default: NAME.trace.json)")
+      ->excludes(model_of);
   command->callback([options, &exit_code] { exit_code = Profile(*options); });
 }
 

@@ -79,5 +79,35 @@ TEST_CASE("profile: what is wrong is said as by check, before anything is writte
   CHECK_FALSE(fs::exists(trace));
 }
 
+TEST_CASE("profile: an account of a GPU that is not here needs none, and names what it assumes", "[e2e]") {
+  Words sets = Settings();
+  sets.insert(sets.end(), {"train.global_batch_size=64", "train.logical_shards=4", "train.precision=bf16"});
+
+  const Result h100 = Run({"profile", kJob, "--model-of", "h100"}, sets);
+  const Result shared = Run({"profile", kJob, "--model-of", "b200", "--workers", "4"}, sets);
+
+  INFO(h100.output);
+  REQUIRE(h100.code == kExitDone);
+  CHECK_THAT(h100.output, Contains("ConvGradWeight") && Contains("cudnn:bf16-nhwc") && Contains("(update)") &&
+                              Contains("total") && Contains("as of today:") && Contains("assumptions"));
+  CHECK_THAT(h100.output, Contains("communication: none, of one worker"));
+  CHECK(shared.code == kExitDone);
+  CHECK_THAT(shared.output, Contains("64 samples on 4 workers") && Contains("leave a rank") && Contains("NCCL"));
+  CHECK_FALSE(fs::exists("fashion-mnist-short.trace.json"));
+}
+
+TEST_CASE("profile: an account that cannot be meant is refused", "[e2e]") {
+  const Result unknown = Run({"profile", kJob, "--model-of", "v100"}, Settings());
+  CHECK(unknown.code == kExitUsage);
+  CHECK_THAT(unknown.output, Contains("'v100'") && Contains("h100, h200, b200"));
+  Words sets = Settings();
+  sets.push_back("train.logical_shards=4");
+  const Result many = Run({"profile", kJob, "--model-of", "h100", "--workers", "5"}, sets);
+  CHECK(many.code == kExitUsage);
+  CHECK_THAT(many.output, Contains("5 workers share 4 logical shards"));
+  CHECK(Run({"profile", kJob, "--workers", "2"}).code == kExitUsage);
+  CHECK(Run({"profile", kJob, "--model-of", "h100", "--steps", "2"}).code == kExitUsage);
+}
+
 }  // namespace
 }  // namespace lockstep::e2e
