@@ -37,8 +37,9 @@ class BlankData final : public DataSource {
   int64_t num_samples() const override { return samples_; }
   bool has_labels() const override { return labels_; }
   const std::vector<TensorSpec>& fields() const override { return fields_; }
-  void Read(int, absl::Span<const int64_t>, absl::Span<std::byte> out) const override {
+  absl::Status Read(int, absl::Span<const int64_t>, absl::Span<std::byte> out) const override {
     if (!out.empty()) std::memset(out.data(), 0, out.size());
+    return absl::OkStatus();
   }
   int64_t held_bytes() const override { return 0; }
   const std::string& content_hash() const override { return hash_; }
