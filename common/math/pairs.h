@@ -15,7 +15,7 @@ struct Pair {
 };
 
 // a + b, exactly (Knuth).
-LS_HD inline Pair ExactSum(double a, double b) {
+[[gnu::always_inline]] LS_HD inline Pair ExactSum(double a, double b) {
   const double sum = a + b;
   const double from_b = sum - a;
   return {sum, (a - (sum - from_b)) + (b - from_b)};
@@ -23,7 +23,7 @@ LS_HD inline Pair ExactSum(double a, double b) {
 
 // a * b, exactly (Dekker, Veltkamp). REQUIRES: the magnitudes and their product are below 2^990, and the product is not
 // so small that its low part would be denormal.
-LS_HD inline Pair ExactProduct(double a, double b) {
+[[gnu::always_inline]] LS_HD inline Pair ExactProduct(double a, double b) {
   constexpr double kSplit = 0x1p27 + 1;
   const double a_scaled = a * kSplit;
   const double a_high = a_scaled - (a_scaled - a);
@@ -36,7 +36,7 @@ LS_HD inline Pair ExactProduct(double a, double b) {
 }
 
 // a * b with some 100 bits.
-LS_HD inline Pair Product(Pair a, Pair b) {
+[[gnu::always_inline]] LS_HD inline Pair Product(Pair a, Pair b) {
   const Pair product = ExactProduct(a.high, b.high);
   return ExactSum(product.high, product.low + (a.high * b.low + a.low * b.high));
 }

@@ -35,9 +35,10 @@ namespace math_internal {
 // log(m) = 2 atanh(s) with s = (m - 1) / (m + 1), of whose series the first two terms are pairs.
 [[gnu::always_inline]] LS_HD inline Pair LogPair(double x) {
   constexpr uint64_t kRootHalf = std::bit_cast<uint64_t>(0x1.6a09e667f3bcdp-1);
+  constexpr uint64_t kBias = 1024;  // so that no step is signed, for processors that have no such steps for vectors
   const uint64_t bits = std::bit_cast<uint64_t>(x);
-  const int64_t k = static_cast<int64_t>(bits - kRootHalf) >> 52;
-  const double m = std::bit_cast<double>(bits - (static_cast<uint64_t>(k) << 52));
+  const uint64_t k = (bits - kRootHalf + (kBias << 52)) >> 52;
+  const double m = std::bit_cast<double>(bits - (k << 52) + (kBias << 52));
 
   const double f = m - 1.0;
   const Pair d = ExactSum(m, 1.0);
@@ -48,7 +49,8 @@ namespace math_internal {
   const Pair third = Product(Product(s, z), {0x1.5555555555555p-2, 0x1.5555555555555p-56});
   const double rest = AtanhRest(z.high) * (s.high * z.high * z.high);
 
-  const auto exponent = static_cast<double>(k);
+  constexpr uint64_t kWhole = std::bit_cast<uint64_t>(0x1p52);
+  const double exponent = std::bit_cast<double>(kWhole | k) - (0x1p52 + static_cast<double>(kBias));
   // ln 2 in two parts; the first has 21 trailing zero bits.
   const Pair first = ExactSum(exponent * 0x1.62e42fee00000p-1, 2.0 * s.high);
   const Pair second = ExactSum(first.high, exponent * 0x1.a39ef35793c76p-33);
@@ -57,18 +59,23 @@ namespace math_internal {
   return ExactSum(with_third.high, low);
 }
 
-// x^y for positive finite x.
-[[gnu::always_inline]] LS_HD inline double PositivePow(double x, double y) {
+// x^y for positive finite x that is not denormal, and finite y; without branches, so that loops become vector code.
+[[gnu::always_inline]] LS_HD inline double PlainPow(double x, double y) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (x < std::numeric_limits<double>::min()) return y > 0 ? 0.0 : kInfinity;
   const Pair log = LogPair(x);
   const double rough = log.high * y;
-  if (rough > 800.0) return kInfinity;
-  if (rough < -800.0) return 0.0;
   const Pair product = ExactProduct(log.high, y);
   const Pair exponent = ExactSum(product.high, product.low + log.low * y);
   const double power = Exp(exponent.high);
-  return power > std::numeric_limits<double>::max() ? power : power + power * exponent.low;
+  double result = power > std::numeric_limits<double>::max() ? power : power + power * exponent.low;
+  result = rough > 800.0 ? kInfinity : result;
+  return rough < -800.0 ? 0.0 : result;
+}
+
+// x^y for positive finite x.
+[[gnu::always_inline]] LS_HD inline double PositivePow(double x, double y) {
+  if (x < std::numeric_limits<double>::min()) return y > 0 ? 0.0 : std::numeric_limits<double>::infinity();
+  return PlainPow(x, y);
 }
 
 }  // namespace math_internal

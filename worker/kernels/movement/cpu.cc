@@ -44,11 +44,55 @@ struct Nest {
   }
 };
 
+// `rows` rows, whose length is known beforehand.
+template <typename T, int64_t kLength>
+void CopyShort(const T* x, int64_t x_step, T* y, int64_t y_step, int64_t rows) {
+#pragma GCC ivdep
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t i = 0; i < kLength; ++i) y[row * y_step + i] = x[row * x_step + i];
+  }
+}
+
+// `rows` rows of `length` elements on one thread.
+template <typename T>
+void CopyRun(const T* x, int64_t x_step, T* y, int64_t y_step, int64_t rows, int64_t length) {
+  switch (length) {
+    case 1:
+      return CopyShort<T, 1>(x, x_step, y, y_step, rows);
+    case 2:
+      return CopyShort<T, 2>(x, x_step, y, y_step, rows);
+    case 3:
+      return CopyShort<T, 3>(x, x_step, y, y_step, rows);
+    case 4:
+      return CopyShort<T, 4>(x, x_step, y, y_step, rows);
+    default:
+      for (int64_t row = 0; row < rows; ++row) {
+        std::memcpy(y + row * y_step, x + row * x_step, static_cast<size_t>(length) * sizeof(T));
+      }
+  }
+}
+
+// Calls body(from, from_step, to, to_step, rows) for runs of the iterations of `nest`, whose rows have `length`
+// elements.
+template <typename Body>
+void ForRuns(const Nest& nest, int64_t length, const Body& body) {
+  const Nest::Loop inner = nest.size == 0 ? Nest::Loop{1, 0, 0} : nest.loops[nest.size - 1];
+  ParallelFor(nest.count(), GrainOf(length), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end;) {
+      const int64_t run = std::min(end - row, inner.count - row % inner.count);
+      const auto [from, to] = nest.At(row);
+      body(from, inner.from_step, to, inner.to_step, run);
+      row += run;
+    }
+  });
+}
+
 // `rows` rows of `length` elements; few rows are split.
 template <typename T>
 void CopyRows(const T* x, int64_t x_step, T* y, int64_t y_step, int64_t rows, int64_t length) {
   const int64_t parts = rows >= 8 ? 1 : std::max<int64_t>(1, length / kMovementGrain);
   ParallelFor(rows * parts, GrainOf(length / parts), [=](int64_t begin, int64_t end) {
+    if (parts == 1) return CopyRun(x + begin * x_step, x_step, y + begin * y_step, y_step, end - begin, length);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t row = i / parts;
       const int64_t first = length * (i % parts) / parts;
@@ -124,11 +168,8 @@ void Slice(const HostCall& call) {
   const SliceRows rows = *RowsOf(call.attrs<SliceAttributes>(), call.in_shape(0));
   const T* x = call.in<T>(0) + rows.offset;
   T* y = call.out<T>(0);
-  ParallelFor(rows.nest.count(), GrainOf(rows.length), [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const auto [from, to] = rows.nest.At(row);
-      std::memcpy(y + to, x + from, static_cast<size_t>(rows.length) * sizeof(T));
-    }
+  ForRuns(rows.nest, rows.length, [&](int64_t from, int64_t from_step, int64_t to, int64_t to_step, int64_t run) {
+    CopyRun(x + from, from_step, y + to, to_step, run, rows.length);
   });
 }
 
@@ -143,11 +184,8 @@ void SliceGrad(const HostCall& call) {
   const SliceRows rows = *RowsOf(call.attrs<SliceAttributes>(), call.out_shape(0));
   const T* dy = call.in<T>(0);
   T* dx = call.out<T>(0) + rows.offset;
-  ParallelFor(rows.nest.count(), GrainOf(rows.length), [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const auto [to, from] = rows.nest.At(row);
-      std::memcpy(dx + to, dy + from, static_cast<size_t>(rows.length) * sizeof(T));
-    }
+  ForRuns(rows.nest, rows.length, [&](int64_t to, int64_t to_step, int64_t from, int64_t from_step, int64_t run) {
+    CopyRun(dy + from, from_step, dx + to, to_step, run, rows.length);
   });
 }
 
@@ -182,17 +220,25 @@ std::optional<ExpandRows> RowsOf(const Shape& x, const Shape& y) {
   return rows;
 }
 
+// Rows of one value each that are too short for a call.
+constexpr int64_t kShortest = 8;
+template <typename T>
+void FillShort(const T* x, int64_t x_step, T* y, int64_t y_step, int64_t rows, int64_t length) {
+  for (int64_t i = 0; i < length; ++i) {
+#pragma GCC ivdep
+    for (int64_t row = 0; row < rows; ++row) y[row * y_step + i] = x[row * x_step];
+  }
+}
+
 template <typename T>
 void Expand(const HostCall& call) {
   const ExpandRows rows = *RowsOf(call.in_shape(0), call.out_shape(0));
   const T* x = call.in<T>(0);
   T* y = call.out<T>(0);
-  ParallelFor(rows.nest.count(), GrainOf(rows.length), [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const auto [from, to] = rows.nest.At(row);
-      if (rows.fills) std::fill_n(y + to, rows.length, x[from]);
-      if (!rows.fills) std::memcpy(y + to, x + from, static_cast<size_t>(rows.length) * sizeof(T));
-    }
+  ForRuns(rows.nest, rows.length, [&](int64_t from, int64_t from_step, int64_t to, int64_t to_step, int64_t run) {
+    if (!rows.fills) return CopyRun(x + from, from_step, y + to, to_step, run, rows.length);
+    if (rows.length <= kShortest) return FillShort(x + from, from_step, y + to, to_step, run, rows.length);
+    for (int64_t row = 0; row < run; ++row) std::fill_n(y + to + row * to_step, rows.length, x[from + row * from_step]);
   });
 }
 
@@ -251,8 +297,31 @@ void TransposeBlock(const T* x, int64_t x_step, T* y, int64_t y_step) {
   }
 }
 
+// Pairs of X apart, or of Y together.
+template <typename T>
+void TransposePairs(const T* x, int64_t x_step, T* y, int64_t y_step, int64_t width, int64_t height) {
+  if (width == 2) {
+    T* const second = y + y_step;
+#pragma GCC ivdep
+    for (int64_t j = 0; j < height; ++j) {
+      y[j] = x[2 * j];
+      second[j] = x[2 * j + 1];
+    }
+    return;
+  }
+  const T* const second = x + x_step;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < width; ++i) {
+    y[2 * i] = x[i];
+    y[2 * i + 1] = second[i];
+  }
+}
+
 template <typename T>
 void TransposeTile(const T* x, int64_t x_step, T* y, int64_t y_step, int64_t width, int64_t height) {
+  if ((width == 2 && x_step == 2) || (height == 2 && y_step == 2)) {
+    return TransposePairs(x, x_step, y, y_step, width, height);
+  }
   const int64_t whole_width = width / 4 * 4;
   const int64_t whole_height = height / 4 * 4;
   for (int64_t i = 0; i < whole_width; i += 4) {
@@ -274,23 +343,23 @@ void Transpose(const HostCall& call) {
     return;
   }
   if (p.rows) {
-    ParallelFor(p.nest.count(), GrainOf(p.width), [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        const auto [from, to] = p.nest.At(row);
-        std::memcpy(y + to, x + from, static_cast<size_t>(p.width) * sizeof(T));
-      }
+    ForRuns(p.nest, p.width, [&](int64_t from, int64_t from_step, int64_t to, int64_t to_step, int64_t run) {
+      CopyRun(x + from, from_step, y + to, to_step, run, p.width);
     });
     return;
   }
-  const int64_t across = (p.width + kTile - 1) / kTile;
-  const int64_t down = (p.height + kTile - 1) / kTile;
+  // What is narrow has longer tiles, so that all have about as many elements.
+  const int64_t tile_width = kTile * kTile / std::min(kTile, p.height);
+  const int64_t tile_height = kTile * kTile / std::min(kTile, p.width);
+  const int64_t across = (p.width + tile_width - 1) / tile_width;
+  const int64_t down = (p.height + tile_height - 1) / tile_height;
   ParallelFor(p.nest.count() * across * down, GrainOf(kTile * kTile), [&](int64_t begin, int64_t end) {
     for (int64_t tile = begin; tile < end; ++tile) {
       const auto [from, to] = p.nest.At(tile / (across * down));
-      const int64_t i = tile / down % across * kTile;
-      const int64_t j = tile % down * kTile;
+      const int64_t i = tile / down % across * tile_width;
+      const int64_t j = tile % down * tile_height;
       TransposeTile(x + from + j * p.x_step + i, p.x_step, y + to + i * p.y_step + j, p.y_step,
-                    std::min(kTile, p.width - i), std::min(kTile, p.height - j));
+                    std::min(tile_width, p.width - i), std::min(tile_height, p.height - j));
     }
   });
 }

@@ -114,35 +114,130 @@ void MaxPoolGrad(const HostCall& call) {
   });
 }
 
+// The places [first, last) of a row of Y whose window reads X with its element `k` of the innermost dimension, and
+// where in the row of X the place 0 would read.
+struct Reads {
+  Reads(const Window& window, const Planes& planes, int64_t k) : start(window.at(2, 0, k)) {
+    const int64_t stride = window.stride[2], room = planes.x[2] - 1 - start;
+    const int64_t skipped = std::max<int64_t>(-start, 0);
+    first = std::min(stride == 1 ? skipped : (skipped + stride - 1) / stride, planes.y[2]);
+    last = room < 0 ? first : std::clamp(stride == 1 ? room + 1 : room / stride + 1, first, planes.y[2]);
+  }
+  int64_t start;
+  int64_t first;
+  int64_t last;
+};
+
+// An average pooling, row by row of Y: all places of a row with one element of their windows, then with the next.
+class Averages {
+ public:
+  Averages(const PoolAttributes& attributes, const Planes& planes)
+      : window_(attributes), planes_(planes), padded_(attributes.count_include_pad), width_(planes.y[2]) {}
+
+  // Of one plane.
+  void Pool(const float* x, float* y) const {
+    for (int64_t row = 0; row < planes_.y[0] * planes_.y[1]; ++row) {
+      float* const to = y + row * width_;
+      std::fill_n(to, width_, 0.0f);
+      ForEachRowOfX(row, [&](int64_t from_row) {
+        const float* const from = x + from_row * planes_.x[2];
+        for (int64_t k = 0; k < window_.kernel[2]; ++k) AddReads(Reads(window_, planes_, k), from, to);
+      });
+      Divide(row, 0, width_, to, to);
+    }
+  }
+
+  // dX gets its parts in the order of the places of Y.
+  void Gradient(const float* dy, float* dx) const {
+    constexpr int64_t kAtOnce = 256;
+    for (int64_t row = 0; row < planes_.y[0] * planes_.y[1]; ++row) {
+      for (int64_t first = 0; first < width_; first += kAtOnce) {
+        const int64_t last = std::min(first + kAtOnce, width_);
+        float shares[kAtOnce];
+        Divide(row, first, last, dy + row * width_ + first, shares);
+        ForEachRowOfX(row, [&](int64_t to_row) {
+          float* const to = dx + to_row * planes_.x[2];
+          for (int64_t k = window_.kernel[2]; k-- > 0;) AddShares(Reads(window_, planes_, k), first, last, shares, to);
+        });
+      }
+    }
+  }
+
+ private:
+  // Those that the windows of row `row` of Y read, in order.
+  template <typename Body>
+  void ForEachRowOfX(int64_t row, const Body& body) const {
+    for (int64_t k0 = 0; k0 < window_.kernel[0]; ++k0) {
+      const int64_t i0 = window_.at(0, row / planes_.y[1], k0);
+      if (i0 < 0 || i0 >= planes_.x[0]) continue;
+      for (int64_t k1 = 0; k1 < window_.kernel[1]; ++k1) {
+        const int64_t i1 = window_.at(1, row % planes_.y[1], k1);
+        if (i1 >= 0 && i1 < planes_.x[1]) body(i0 * planes_.x[1] + i1);
+      }
+    }
+  }
+
+  void AddReads(const Reads& reads, const float* from, float* to) const {
+    const int64_t stride = window_.stride[2];
+    if (stride == 1) {
+#pragma GCC ivdep
+      for (int64_t o = reads.first; o < reads.last; ++o) to[o] += from[reads.start + o];
+    } else {
+#pragma GCC ivdep
+      for (int64_t o = reads.first; o < reads.last; ++o) to[o] += from[reads.start + o * stride];
+    }
+  }
+
+  // `shares` are those of the places from `first` on.
+  void AddShares(const Reads& reads, int64_t first, int64_t last, const float* shares, float* to) const {
+    const int64_t stride = window_.stride[2];
+    const int64_t begin = std::max(reads.first, first), end = std::min(reads.last, last);
+    if (stride == 1) {
+#pragma GCC ivdep
+      for (int64_t o = begin; o < end; ++o) to[reads.start + o] += shares[o - first];
+    } else {
+#pragma GCC ivdep
+      for (int64_t o = begin; o < end; ++o) to[reads.start + o * stride] += shares[o - first];
+    }
+  }
+
+  // to[i] = from[i] / the elements of the window of place first + i of the row, or 0 where it has none.
+  void Divide(int64_t row, int64_t first, int64_t last, const float* from, float* to) const {
+    const int64_t o0 = row / planes_.y[1], o1 = row % planes_.y[1];
+    // Between these the windows have all of their elements in this dimension.
+    const int64_t low = std::clamp(Reads(window_, planes_, 0).first, first, last);
+    const int64_t high = std::clamp(Reads(window_, planes_, window_.kernel[2] - 1).last, low, last);
+    const auto divide = [&](int64_t begin, int64_t end, int64_t count) {
+      const auto divisor = static_cast<float>(count);
+      for (int64_t o = begin; o < end; ++o) to[o - first] = count == 0 ? 0.0f : from[o - first] / divisor;
+    };
+    const auto count = [&](int64_t o) { return window_.Count(planes_.x, {o0, o1, o}, padded_); };
+    for (int64_t o = first; o < low; ++o) divide(o, o + 1, count(o));
+    if (low < high) divide(low, high, count(low));
+    for (int64_t o = high; o < last; ++o) divide(o, o + 1, count(o));
+  }
+
+  const Window window_;
+  const Planes& planes_;
+  const bool padded_;
+  const int64_t width_;  // of a row of Y
+};
+
 void AveragePool(const HostCall& call) {
-  const auto& attributes = call.attrs<PoolAttributes>();
-  const Window window(attributes);
   const Planes planes(call.in_shape(0), call.out_shape(0));
+  const Averages averages(call.attrs<PoolAttributes>(), planes);
   planes.ForEach([&](int64_t plane) {
-    const float* x = call.in<float>(0) + plane * planes.x_volume;
-    float* y = call.out<float>(0) + plane * planes.y_volume;
-    ForEachPosition(planes.y, [&](int64_t to, const Spatial& position) {
-      float sum = 0;
-      window.ForEachInside(planes.x, position, [&](int64_t i, int64_t) { sum += x[i]; });
-      const int64_t count = window.Count(planes.x, position, attributes.count_include_pad);
-      y[to] = count == 0 ? 0.0f : sum / static_cast<float>(count);
-    });
+    averages.Pool(call.in<float>(0) + plane * planes.x_volume, call.out<float>(0) + plane * planes.y_volume);
   });
 }
 
 void AveragePoolGrad(const HostCall& call) {
-  const auto& attributes = call.attrs<PoolAttributes>();
-  const Window window(attributes);
   const Planes planes(call.out_shape(0), call.in_shape(0));
+  const Averages averages(call.attrs<PoolAttributes>(), planes);
   planes.ForEach([&](int64_t plane) {
-    const float* dy = call.in<float>(0) + plane * planes.y_volume;
-    float* dx = call.out<float>(0) + plane * planes.x_volume;
+    float* const dx = call.out<float>(0) + plane * planes.x_volume;
     std::memset(dx, 0, static_cast<size_t>(planes.x_volume) * sizeof(float));
-    ForEachPosition(planes.y, [&](int64_t from, const Spatial& position) {
-      const int64_t count = window.Count(planes.x, position, attributes.count_include_pad);
-      const float share = dy[from] / static_cast<float>(count);
-      window.ForEachInside(planes.x, position, [&](int64_t i, int64_t) { dx[i] += share; });
-    });
+    averages.Gradient(call.in<float>(0) + plane * planes.y_volume, dx);
   });
 }
 

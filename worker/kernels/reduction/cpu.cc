@@ -25,6 +25,35 @@ void ColumnSums(const float* x, float* y, const Groups& groups, int64_t rows, in
   for (int64_t i = 0; i < count; ++i) y[i] = static_cast<float>(finish(sums[i]));
 }
 
+// The sum that LaneSum gives of kLength elements, or of `length` <= kLength: without its empty lanes.
+template <int64_t kLength, bool kWhole, typename Value>
+[[gnu::always_inline]] inline double ShortSum(const float* x, int64_t length, const Value& value) {
+  double lanes[kLength];
+  for (int64_t l = 0; l < kLength; ++l) lanes[l] = kWhole || l < length ? value(double{x[l]}) : 0.0;
+  for (int64_t half = kLength / 2; half > 0; half /= 2) {
+    for (int64_t l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+  }
+  return lanes[0] + 0.0;  // with an empty lane there is no -0
+}
+
+// Rows of at most kLength elements, one behind the other.
+template <int64_t kLength, typename Value, typename Finish>
+void ShortRows(const float* x, float* y, int64_t results, int64_t length, const Value& value, const Finish& finish) {
+  ParallelFor(results, kGrain / kLength, [&](int64_t begin, int64_t end) {
+    if (length == kLength) {
+      for (int64_t i = begin; i < end; ++i) {
+        y[i] = static_cast<float>(finish(ShortSum<kLength, true>(x + i * kLength, length, value)));
+      }
+    } else {
+      for (int64_t i = begin; i < end; ++i) {
+        y[i] = static_cast<float>(finish(ShortSum<kLength, false>(x + i * length, length, value)));
+      }
+    }
+  });
+}
+
+constexpr int64_t kShortRow = 16;
+
 // finish(the sum of value(x))
 template <typename Value, typename Finish>
 void Reduce(const HostCall& call, const Value& value, const Finish& finish) {
@@ -32,6 +61,13 @@ void Reduce(const HostCall& call, const Value& value, const Finish& finish) {
   const float* x = call.in<float>(0);
   float* y = call.out<float>(0);
   const int64_t rows = groups.Count(true), innermost = groups.innermost();
+  if (groups.reduces_innermost() && rows == 1 && innermost <= kShortRow) {
+    const int64_t results = groups.Count(false);
+    if (innermost <= 2) return ShortRows<2>(x, y, results, innermost, value, finish);
+    if (innermost <= 4) return ShortRows<4>(x, y, results, innermost, value, finish);
+    if (innermost <= 8) return ShortRows<8>(x, y, results, innermost, value, finish);
+    return ShortRows<kShortRow>(x, y, results, innermost, value, finish);
+  }
   ForResults(groups, [&](int64_t base, int64_t first, int64_t count) {
     if (groups.reduces_innermost()) {
       double sum = 0;
