@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/graph/ops/schema.h"
+#include "common/math/power.h"
 #include "common/random/random.h"
 #include "worker/device/host/host_memory.h"
 
@@ -39,6 +40,7 @@ struct Case {
   std::vector<Shape> inputs;
   OpAttributes attributes;
   int outputs = 1;
+  bool positive = false;  // the inputs
 };
 
 std::vector<Case> Cases() {
@@ -124,6 +126,35 @@ std::vector<Case> ElementCases() {
   return cases;
 }
 
+// Rows of few elements, powers by blocks, windows by rows.
+std::vector<Case> ShortCases() {
+  std::vector<Case> cases = {{OpType::kPow, {{37, 83}, {}}, NoAttributes{}, 1, true},
+                             {OpType::kPow, {{37, 83}, {}}, NoAttributes{}},
+                             {OpType::kPowGrad, {{37, 83}, {37, 83}, {}}, NoAttributes{}, 1, true},
+                             {OpType::kTranspose, {{301, 2}}, TransposeAttributes{{1, 0}}},
+                             {OpType::kTranspose, {{2, 301}}, TransposeAttributes{{1, 0}}},
+                             {OpType::kTranspose, {{5, 301, 3}}, TransposeAttributes{{0, 2, 1}}}};
+  for (const int64_t length : {1, 2, 3, 4, 5, 8, 13, 16, 17}) {
+    cases.push_back({OpType::kReduceSum, {{301, length}}, ReduceAttributes{{1}, false, false}});
+    cases.push_back({OpType::kExpand, {{7, 301, 1}}, ExpandAttributes{{7, 301, length}}});
+    cases.push_back({OpType::kSlice, {{301, 20}}, SliceAttributes{{1}, {1 + length}, {1}, {1}}});
+    cases.push_back({OpType::kSlice, {{7, 301, 40}}, SliceAttributes{{1}, {2 * length}, {2}, {2}}});
+    cases.push_back({OpType::kConcat, {{301, length}, {301, 3}}, ConcatAttributes{1}});
+  }
+  for (const int64_t stride : {1, 2, 3}) {
+    PoolAttributes pool;
+    pool.kernel_shape = {3, 2};
+    pool.strides = {1, stride};
+    pool.pads = {1, 1, 1, 0};
+    pool.dilations = {1, stride == 1 ? 2 : 1};
+    const int64_t width = (300 + 1 - (stride == 1 ? 3 : 2)) / stride + 1;
+    cases.push_back({OpType::kAveragePool, {{2, 3, 5, 300}}, pool});
+    pool.input_shape = {2, 3, 5, 300};
+    cases.push_back({OpType::kAveragePoolGrad, {{2, 3, 5, width}}, pool});
+  }
+  return cases;
+}
+
 // Every output's bytes; `find` has to serve the case.
 std::vector<std::vector<float>> Compute(const Case& c, FindFunction find) {
   Graph graph;
@@ -145,6 +176,7 @@ std::vector<std::vector<float>> Compute(const Case& c, FindFunction find) {
     const RandomStream random = RandomStream::For(3, StreamOfName(name));
     auto& values = inputs.emplace_back(NumElements(request.inputs.back().shape));
     for (size_t i = 0; i < values.size(); ++i) values[i] = 3.0f * SymmetricUnit(random.At(i));
+    for (float& value : values) value = c.positive ? std::abs(value) : value;
   }
   for (const std::string& name : node.outputs) {
     const ValueInfo& info = graph.values.at(name);
@@ -165,7 +197,7 @@ std::vector<std::vector<float>> Compute(const Case& c, FindFunction find) {
 
 TEST_CASE("own kernels: every instruction set gives the same bits", "[device]") {
   std::vector<Case> cases = Cases();
-  for (const std::vector<Case>& more : {LineCases(), ElementCases()}) {
+  for (const std::vector<Case>& more : {LineCases(), ElementCases(), ShortCases()}) {
     cases.insert(cases.end(), more.begin(), more.end());
   }
   for (const Case& c : cases) {
@@ -176,6 +208,26 @@ TEST_CASE("own kernels: every instruction set gives the same bits", "[device]") 
       for (size_t i = 0; i < got.size(); ++i) {
         CHECK(std::memcmp(got[i].data(), expected[i].data(), got[i].size() * sizeof(float)) == 0);
       }
+    }
+  }
+}
+
+TEST_CASE("own kernels: powers of a block are those of its elements", "[device]") {
+  for (const bool positive : {true, false}) {
+    const Case c{OpType::kPow, {{37, 83}, {}}, NoAttributes{}, 1, positive};
+    const RandomStream bases = RandomStream::For(3, StreamOfName("x0"));
+    const float drawn = 3.0f * SymmetricUnit(RandomStream::For(3, StreamOfName("x1")).At(0));
+    const float exponent = positive ? std::abs(drawn) : drawn;
+    for (const Code& code : Codes()) {
+      INFO(code.name);
+      const std::vector<float> powers = Compute(c, code.find)[0];
+      int differing = 0;
+      for (size_t i = 0; i < powers.size(); ++i) {
+        const float drawn_base = 3.0f * SymmetricUnit(bases.At(i));
+        const float expected = Pow(positive ? std::abs(drawn_base) : drawn_base, exponent);
+        differing += std::memcmp(&expected, &powers[i], sizeof expected) != 0 ? 1 : 0;
+      }
+      CHECK(differing == 0);
     }
   }
 }
@@ -191,7 +243,7 @@ std::vector<Case> AttentionCases() {
 TEST_CASE("own kernels: attention, lines and losses give the same bits with any number of threads", "[device]") {
   const int before = omp_get_max_threads();
   std::vector<Case> cases = AttentionCases();
-  for (const std::vector<Case>& more : {LineCases(), ElementCases()}) {
+  for (const std::vector<Case>& more : {LineCases(), ElementCases(), ShortCases()}) {
     cases.insert(cases.end(), more.begin(), more.end());
   }
   for (const Case& c : cases) {
