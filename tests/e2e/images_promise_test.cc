@@ -26,6 +26,12 @@ std::vector<std::string> ImageSettings(const std::string& folder = FolderOfImage
           "checkpoint.every=200steps"};
 }
 
+std::vector<std::string> ShortSettings(const std::string& folder = FolderOfImages()) {
+  std::vector<std::string> settings = ImageSettings(folder);
+  settings.push_back("train.duration=600steps");
+  return settings;
+}
+
 }  // namespace
 
 TEST_CASE("promise: images that change at random are the same for one worker and for those that are killed", "[e2e]") {
@@ -65,20 +71,20 @@ TEST_CASE("promise: images that change at random are the same for one worker and
 }
 
 TEST_CASE("promise: images that stay in their files give the same weights, cut at random or not", "[e2e]") {
-  LocalJob held("held.images", kJob, ImageSettings());
+  LocalJob held("held.images", kJob, ShortSettings());
   held.RunUndisturbed(1);
-  LocalJob left("left.images", kJob, ImageSettings());
+  LocalJob left("left.images", kJob, ShortSettings());
   left.Override("data.train.image_decode=step");
   left.Override("data.eval.image_decode=step");
   left.RunUndisturbed(2);
   CHECK(left.Digest() == held.Digest());
 
   const std::vector<std::string> crops = {"data.train.image_decode=step", "data.augment.resized_crop=[0.3, 1]"};
-  LocalJob undisturbed("undisturbed.crops", kJob, ImageSettings());
+  LocalJob undisturbed("undisturbed.crops", kJob, ShortSettings());
   for (const std::string& setting : crops) undisturbed.Override(setting);
   undisturbed.RunUndisturbed(1);
   CHECK(undisturbed.Digest() != held.Digest());
-  LocalJob job("killed.crops", kJob, ImageSettings());
+  LocalJob job("killed.crops", kJob, ShortSettings());
   for (const std::string& setting : crops) job.Override(setting);
   job.StartChief(2);
   job.StartWorker(0);
@@ -101,11 +107,11 @@ TEST_CASE("images: a file that changes ends the worker that reads it, and costs 
   const std::string folder = TempPath("changing_images");
   std::filesystem::copy(FolderOfImages(), folder, std::filesystem::copy_options::recursive);
   const std::string file = absl::StrCat(folder, "/a_b/small.png");
-  LocalJob undisturbed("undisturbed.files", kJob, ImageSettings(folder));
+  LocalJob undisturbed("undisturbed.files", kJob, ShortSettings(folder));
   undisturbed.Override("data.train.image_decode=step");
   undisturbed.RunUndisturbed(1);
 
-  LocalJob job("changed.files", kJob, ImageSettings(folder));
+  LocalJob job("changed.files", kJob, ShortSettings(folder));
   job.Override("data.train.image_decode=step");
   job.StartChief(1);
   job.StartWorker(0);
