@@ -34,6 +34,19 @@ _FLAGS = [
 # So many sources are compiled as one: of the seven to eighteen seconds that nvcc takes for one, five are for its headers.
 _TOGETHER = 4
 
+# For sources and tests with kernels, compiled for host execution: each load and store calls host execution's checker, by
+# the calls that the compiler makes for ThreadSanitizer, and so does an index or an address that is wrong by its type.
+# The sanitizer's name is not told: headers have other members where they see it.
+HOST_CHECKS = select({
+    "//bazel:with_sanitizer": [],
+    "//conditions:default": [
+        "-fsanitize=thread,bounds,alignment",
+        "-fno-sanitize-recover=bounds,alignment",
+        "-U__SANITIZE_THREAD__",
+        "--param=tsan-instrument-func-entry-exit=0",
+    ],
+})
+
 def _cuda_objects_impl(ctx):
     contexts = [dep[CcInfo].compilation_context for dep in ctx.attr.deps]
     headers = depset(transitive = [context.headers for context in contexts])
@@ -102,6 +115,7 @@ def ls_kernels(name, srcs, deps, visibility = ["//visibility:private"]):
         srcs = srcs,
         visibility = visibility,
         together = _TOGETHER,
+        copts = HOST_CHECKS,
         deps = deps + ["//worker/device/cuda/runtime:runtime_on_host"],
         alwayslink = True,
     )

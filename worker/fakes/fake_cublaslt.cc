@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "common/status/check.h"
+#include "worker/device/cuda/checker/kernel_checks.h"
 #include "worker/device/cuda/runtime/runtime_on_host.h"
 
 namespace lockstep::device::cuda {
@@ -223,8 +224,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   }
   ++FakeCublasLt::Get().launches;
   const auto milliseconds = std::bit_cast<double>(algorithm->data[6]);
-  const bool queued = lockstep::device::cuda::Enqueue(
-                          stream, [product] { product.Run(); }, milliseconds)
-                          .ok();
+  const bool queued =
+      lockstep::device::cuda::Enqueue(
+          stream,
+          [product] { lockstep::device::cuda::checker::RunChecked("a product of cuBLASLt", [&] { product.Run(); }); },
+          milliseconds)
+          .ok();
   return queued ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

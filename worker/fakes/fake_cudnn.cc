@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/status/check.h"
+#include "worker/device/cuda/checker/kernel_checks.h"
 #include "worker/device/cuda/runtime/runtime_on_host.h"
 #include "worker/fakes/fake_cudnn_program.h"
 
@@ -116,8 +117,11 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan, 
   ++fake.executions;
   const auto said = fake.milliseconds.find(json.at("engine").at("engineId").get<int64_t>());
   const double milliseconds = said == fake.milliseconds.end() ? 1 : said->second;
-  const bool queued = lockstep::device::cuda::Enqueue(
-                          lockstep::device::cuda::CurrentStream(), [program] { program->Run(); }, milliseconds)
-                          .ok();
+  const bool queued =
+      lockstep::device::cuda::Enqueue(
+          lockstep::device::cuda::CurrentStream(),
+          [program] { lockstep::device::cuda::checker::RunChecked("a plan of cuDNN", [&] { program->Run(); }); },
+          milliseconds)
+          .ok();
   return queued ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
 }

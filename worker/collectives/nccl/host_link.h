@@ -52,6 +52,11 @@ class Link {
   // In progress while it connects; an error once a peer was lost.
   Result state();
   void Abort();
+  // What Run reads of `send` and writes to `receive`.
+  size_t SentBytes(const Operation& operation) const { return Sent(operation, rank_) * operation.element_bytes(); }
+  size_t ReceivedBytes(const Operation& operation) const {
+    return Received(operation, rank_) * operation.element_bytes();
+  }
   // In a stream. `send` and `receive` as in the call. Where a peer is lost it returns after an abort alone.
   void Run(const Operation& operation, const std::byte* send, std::byte* receive);
 

@@ -19,6 +19,7 @@
 
 #include "worker/collectives/nccl/host_link.h"
 #include "worker/collectives/nccl/load_nccl.h"
+#include "worker/device/cuda/checker/checker.h"
 #include "worker/device/cuda/runtime/runtime_on_host.h"
 
 namespace lockstep::worker::nccl {
@@ -195,8 +196,15 @@ Result Queue(Function function, const Operation& operation, const void* send, vo
   if (Faults::Get().Fails(function)) return kInternalError;
   if (!host.in_progress.empty() || host.link->state() == kInProgress) return kInvalidUsage;
   Launch launch = [=, link = host.link] {
-    const absl::Status queued = device::cuda::Enqueue(
-        stream, [=] { link->Run(operation, static_cast<const std::byte*>(send), static_cast<std::byte*>(receive)); });
+    const absl::Status queued = device::cuda::Enqueue(stream, [=] {
+      {
+        // Ended before the call is: others work while this one waits for its peers.
+        device::cuda::checker::Operation call("a call of NCCL");
+        call.Reads(send, link->SentBytes(operation));
+        call.Writes(receive, link->ReceivedBytes(operation));
+      }
+      link->Run(operation, static_cast<const std::byte*>(send), static_cast<std::byte*>(receive));
+    });
     return queued.ok() ? kSuccess : kUnhandledCudaError;
   };
   if (Group& group = OwnGroup(); group.depth > 0) {

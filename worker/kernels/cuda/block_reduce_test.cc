@@ -36,6 +36,7 @@ __global__ void FoldKernel(const T* in, T* of_warp, T* of_block, Fold fold) {
 template <typename T, typename Fold>
 void CheckFolds(const std::vector<T>& in, Fold fold, std::function<bool(const T&, const T&)> equal) {
   const size_t bytes = in.size() * sizeof(T);
+  REQUIRE(SelectDevice(0).ok());
   const StreamHandle stream = *CreateStream();
   std::byte* memory[3];
   for (std::byte*& m : memory) m = *AllocateDevice(bytes);

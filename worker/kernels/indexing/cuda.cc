@@ -202,7 +202,7 @@ __global__ void ClearKernel(PickMap picks, T* dx) {
   LS_FOR_ROWS(row, picks.rows()) {
     const int64_t slot = picks.Slot(row);
     if (slot < 0) continue;
-    LS_FOR_COLUMNS(column, picks.length()) { dx[slot * picks.length() + column] = T{0}; }
+    LS_FOR_COLUMNS(column, picks.length()) { StoreSame(&dx[slot * picks.length() + column], T{0}); }
   }
 }
 

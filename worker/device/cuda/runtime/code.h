@@ -3,6 +3,7 @@
 //
 //   __global__, __device__, __shared__ (sizes known when compiled), threadIdx, blockIdx, blockDim, gridDim,
 //   __syncthreads(), __syncwarp(), __shfl_xor_sync, __shfl_down_sync and __shfl_sync with a full mask, fmaf, fma;
+//   StoreSame(to, value) for a store that several threads of a launch make to one place, all of the same value;
 //   DynamicShared<T>() for shared memory whose size is given at the launch;
 //   LS_KERNEL_LAMBDA for a lambda that kernels call (not inside another lambda); LS_UNROLL in front of a loop that is
 //   unrolled in full, LS_UNROLL_4 in front of one whose loads four iterations may have under way together;
@@ -29,6 +30,12 @@ template <typename T>
 __device__ T* DynamicShared() {
   extern __shared__ __align__(16) unsigned char dynamic_shared[];
   return reinterpret_cast<T*>(dynamic_shared);
+}
+
+// Volatile: stores that meet otherwise leave anything, as far as CUDA's memory model goes.
+template <typename T>
+__device__ void StoreSame(T* to, T value) {
+  *const_cast<volatile T*>(to) = value;
 }
 
 }  // namespace lockstep::device::cuda

@@ -9,6 +9,9 @@
 #include <numeric>
 #include <vector>
 
+#include "worker/device/cuda/checker/checker.h"
+#include "worker/device/cuda/checker/kernel_checks.h"
+
 namespace lockstep::device::cuda::host_execution {
 
 thread_local Position position;
@@ -31,6 +34,7 @@ struct KernelThread {
   Stand stand = Stand::kReady;
   Index3 index;
   uint64_t brought = 0;  // to a shuffle
+  bool orders = false;   // memory, at the barrier where it stands
   const char* file = "";
   int line = 0;
 };
@@ -39,7 +43,9 @@ struct KernelThread {
 // then another fiber goes on with those that have not begun. A kernel without barriers needs one fiber in all.
 class Executor {
  public:
-  void RunBlock(const Position& at, size_t shared_bytes, absl::FunctionRef<void()> kernel) {
+  void BeginLaunch(const checker::Now& now) { checks_.BeginLaunch(now); }
+
+  void RunBlock(const Position& at, uint64_t block, size_t shared_bytes, absl::FunctionRef<void()> kernel) {
     const Position outer = position;
     position = at;
     kernel_ = &kernel;
@@ -52,6 +58,7 @@ class Executor {
     }
     // Contents are undefined in CUDA: every block finds other garbage.
     shared_.assign(shared_bytes / sizeof(uint64_t) + 2, 0xfff7a5a5fff7a5a5u);
+    checks_.BeginBlock(block, count, checker::Range::Of(shared(), shared_bytes));
     order_.resize(count);
     std::iota(order_.begin(), order_.end(), size_t{0});
     begun_ = 0;
@@ -67,9 +74,11 @@ class Executor {
     position = outer;
   }
 
-  void Wait(Stand stand, const char* file, int line) {
+  void Wait(Stand stand, bool orders, const char* file, int line) {
+    checker::KernelChecks::Leave();
     KernelThread& self = threads_[running_];
     self.stand = stand;
+    self.orders = orders;
     self.file = file;
     self.line = line;
     Fiber* fiber = owner_[running_];
@@ -78,6 +87,7 @@ class Executor {
     Enter(own);
   }
 
+  checker::KernelChecks& checks() { return checks_; }
   KernelThread& running() { return threads_[running_]; }
   size_t running_index() const { return running_; }
   KernelThread* thread(size_t index) { return index < threads_.size() ? &threads_[index] : nullptr; }
@@ -89,11 +99,25 @@ class Executor {
   struct Fiber {
     boost::context::fiber context;
     boost::context::fiber to_scheduler;
+    checker::Range stack;
+  };
+
+  // Allocates a fiber's stack and notes down where it is.
+  struct FiberStack {
+    boost::context::stack_context allocate() {
+      const boost::context::stack_context stack = allocator.allocate();
+      fiber->stack = checker::Range::Of(static_cast<std::byte*>(stack.sp) - stack.size, stack.size);
+      return stack;
+    }
+    void deallocate(boost::context::stack_context& stack) { allocator.deallocate(stack); }
+    Fiber* fiber;
+    boost::context::fixedsize_stack allocator{kStackBytes};
   };
 
   void Enter(size_t index) {
     running_ = index;
     position.thread = threads_[index].index;
+    checks_.Enter(index, owner_[index]->stack);
   }
 
   // Another order in each phase: forwards, backwards, even before odd.
@@ -133,15 +157,15 @@ class Executor {
   std::unique_ptr<Fiber> NewFiber() {
     auto fiber = std::make_unique<Fiber>();
     Fiber* raw = fiber.get();
-    raw->context = boost::context::fiber(std::allocator_arg, boost::context::fixedsize_stack(kStackBytes),
-                                         [this, raw](boost::context::fiber&& scheduler) {
-                                           raw->to_scheduler = std::move(scheduler);
-                                           for (;;) {
-                                             RunUnbegun(raw);
-                                             raw->to_scheduler = std::move(raw->to_scheduler).resume();
-                                           }
-                                           return std::move(raw->to_scheduler);
-                                         });
+    raw->context =
+        boost::context::fiber(std::allocator_arg, FiberStack{raw}, [this, raw](boost::context::fiber&& scheduler) {
+          raw->to_scheduler = std::move(scheduler);
+          for (;;) {
+            RunUnbegun(raw);
+            raw->to_scheduler = std::move(raw->to_scheduler).resume();
+          }
+          return std::move(raw->to_scheduler);
+        });
     return fiber;
   }
 
@@ -151,6 +175,7 @@ class Executor {
       owner_[own] = fiber;
       Enter(own);
       (*kernel_)();
+      checker::KernelChecks::Leave();
       threads_[own].stand = Stand::kDone;
       ++done_;
       // A thread that waited meanwhile ends here: others have begun since, so this fiber has no more to do.
@@ -198,9 +223,15 @@ class Executor {
       if (threads_[i].line != threads_[first].line || threads_[i].file != threads_[first].file) return false;
     }
     for (size_t i = first; i < last; ++i) threads_[i].stand = Stand::kReady;
+    if (stand == Stand::kAtBlockBarrier) {
+      checks_.PassBlockBarrier();
+    } else if (threads_[first].orders) {
+      checks_.PassWarpBarrier(first / kWarpSize);
+    }
     return true;
   }
 
+  checker::KernelChecks checks_{checker::Range::Of(&position, sizeof position)};
   absl::FunctionRef<void()>* kernel_ = nullptr;
   std::vector<KernelThread> threads_;
   std::vector<size_t> order_;  // in which threads begin
@@ -229,31 +260,40 @@ void Run(Extent3 grid, Extent3 block, size_t shared_bytes, absl::FunctionRef<voi
   if (blocks == 0 || block.count() == 0 || block.count() > kMostThreads || grid.y > kMostRows || grid.z > kMostRows) {
     Die("a launch that CUDA refuses", __FILE__, __LINE__);
   }
+  const checker::Operation operation("a kernel");
+  executor.BeginLaunch(operation.now());
   Position at;
   at.block_size = block;
   at.grid_size = grid;
   for (uint64_t i = 0; i < blocks; ++i) {
     at.block = {static_cast<unsigned>(i % grid.x), static_cast<unsigned>(i / grid.x % grid.y),
                 static_cast<unsigned>(i / grid.x / grid.y)};
-    executor.RunBlock(at, shared_bytes, kernel);
+    executor.RunBlock(at, i, shared_bytes, kernel);
   }
 }
 
-void BlockBarrier(const char* file, int line) { Own().Wait(Stand::kAtBlockBarrier, file, line); }
+void BlockBarrier(const char* file, int line) { Own().Wait(Stand::kAtBlockBarrier, true, file, line); }
 
-void WarpBarrier(const char* file, int line) { Own().Wait(Stand::kAtWarpBarrier, file, line); }
+void WarpBarrier(const char* file, int line) { Own().Wait(Stand::kAtWarpBarrier, true, file, line); }
 
-uint64_t Shuffle(uint64_t bits, int lane, const char* file, int line) {
+uint64_t Shuffle(unsigned mask, uint64_t bits, int lane, const char* file, int line) {
   Executor& executor = Own();
+  if (mask != ~0u) Die("a shuffle whose mask is not full", file, line);
   executor.running().brought = bits;
-  executor.Wait(Stand::kAtWarpBarrier, file, line);
+  executor.Wait(Stand::kAtWarpBarrier, false, file, line);
   const size_t first = executor.running_index() / kWarpSize * kWarpSize;
-  const KernelThread* from =
-      lane < 0 || lane >= kWarpSize ? nullptr : executor.thread(first + static_cast<size_t>(lane));
+  const bool in_warp = lane >= 0 && lane < kWarpSize;
+  const KernelThread* from = in_warp ? executor.thread(first + static_cast<size_t>(lane)) : nullptr;
+  if (in_warp && from == nullptr) Die("a shuffle from a lane that the block does not have", file, line);
   const uint64_t result = from == nullptr ? bits : from->brought;
   // Nobody brings the next value before everybody has read this one.
-  executor.Wait(Stand::kAtWarpBarrier, file, line);
+  executor.Wait(Stand::kAtWarpBarrier, false, file, line);
   return result;
+}
+
+void StoreSameBytes(void* to, const void* from, size_t bytes) {
+  Own().checks().StoreSame(to, bytes, __builtin_return_address(0));
+  std::memcpy(to, from, bytes);
 }
 
 int LaneOfThread() { return static_cast<int>(Own().running_index() % kWarpSize); }

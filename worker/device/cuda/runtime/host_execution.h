@@ -3,7 +3,8 @@
 // shuffles. Their order changes from phase to phase, so that a missing barrier fails a test.
 //
 // What CUDA leaves undefined ends the process with the kernel's place: a barrier that some threads of a block miss, or
-// that they meet at different places; a shuffle without all lanes of its warp.
+// that they meet at different places; a shuffle without all lanes of its warp; and what the checker finds
+// (worker/device/cuda/checker).
 //
 // Threading: a launch runs on one thread, with its own fibers; any number of threads may run launches.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_HOST_EXECUTION_H_
@@ -47,17 +48,19 @@ void Run(Extent3 grid, Extent3 block, size_t shared_bytes, absl::FunctionRef<voi
 // Called by kernel threads.
 void BlockBarrier(const char* file, int line);
 void WarpBarrier(const char* file, int line);
-// The bits that `lane` of the warp brought to the same call; the own ones where there is no such lane.
-uint64_t Shuffle(uint64_t bits, int lane, const char* file, int line);
+// The bits that `lane` of the warp brought to the same call; the own ones where warps have no such lane.
+uint64_t Shuffle(unsigned mask, uint64_t bits, int lane, const char* file, int line);
 int LaneOfThread();
 std::byte* DynamicSharedBytes();
+// See StoreSame.
+void StoreSameBytes(void* to, const void* from, size_t bytes);
 
 template <typename T>
-T ShuffleValue(T value, int lane, const char* file, int line) {
+T ShuffleValue(unsigned mask, T value, int lane, const char* file, int line) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "shuffles move 4 or 8 bytes");
   uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof(T));
-  bits = Shuffle(bits, lane, file, line);
+  bits = Shuffle(mask, bits, lane, file, line);
   std::memcpy(&value, &bits, sizeof(T));
   return value;
 }
@@ -71,9 +74,15 @@ T* DynamicShared() {
   return reinterpret_cast<T*>(host_execution::DynamicSharedBytes());
 }
 
+template <typename T>
+void StoreSame(T* to, T value) {
+  host_execution::StoreSameBytes(to, &value, sizeof(T));
+}
+
 }  // namespace lockstep::device::cuda
 
-#define __global__
+// What a kernel calls is compiled into it: the compiler tells the checker of no store of a value that a call returns.
+#define __global__ __attribute__((flatten))
 #define __device__
 #define __host__
 #define __forceinline__ inline
@@ -87,13 +96,13 @@ T* DynamicShared() {
 #define __syncthreads() ::lockstep::device::cuda::host_execution::BlockBarrier(__FILE__, __LINE__)
 #define __syncwarp() ::lockstep::device::cuda::host_execution::WarpBarrier(__FILE__, __LINE__)
 #define __shfl_sync(mask, value, lane) \
-  ::lockstep::device::cuda::host_execution::ShuffleValue(value, lane, __FILE__, __LINE__)
+  ::lockstep::device::cuda::host_execution::ShuffleValue(mask, value, lane, __FILE__, __LINE__)
 #define __shfl_xor_sync(mask, value, bits)                \
   ::lockstep::device::cuda::host_execution::ShuffleValue( \
-      value, ::lockstep::device::cuda::host_execution::LaneOfThread() ^ (bits), __FILE__, __LINE__)
+      mask, value, ::lockstep::device::cuda::host_execution::LaneOfThread() ^ (bits), __FILE__, __LINE__)
 #define __shfl_down_sync(mask, value, distance)           \
   ::lockstep::device::cuda::host_execution::ShuffleValue( \
-      value, ::lockstep::device::cuda::host_execution::LaneOfThread() + (distance), __FILE__, __LINE__)
+      mask, value, ::lockstep::device::cuda::host_execution::LaneOfThread() + (distance), __FILE__, __LINE__)
 
 using std::fma;
 using std::fmaf;

@@ -1,6 +1,5 @@
 #include "worker/device/cuda/runtime/runtime_on_host.h"
 
-#include <sys/mman.h>
 #include <unistd.h>
 #include <xmmintrin.h>
 
@@ -9,7 +8,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -19,7 +17,10 @@
 #include "absl/strings/str_cat.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
+#include "worker/device/cuda/checker/checker.h"
+#include "worker/device/cuda/runtime/device_memory.h"
 #include "worker/device/cuda/runtime/host_gpu.h"
+#include "worker/device/cuda/runtime/host_rules.h"
 #include "worker/device/device.h"
 
 namespace lockstep::device::cuda {
@@ -27,75 +28,11 @@ namespace {
 
 using Work = std::function<absl::Status()>;
 
-constexpr int kGarbage = 0xa5;
-constexpr int64_t kMostBytes = int64_t{1} << 40;  // of one allocation
-
 // Of all streams together: what their work has taken.
 std::atomic<double>& HostClock() {
   static std::atomic<double> milliseconds{0};
   return milliseconds;
 }
-
-size_t Pages(size_t bytes) {
-  constexpr size_t kPage = 4096;
-  return (bytes / kPage + 1) * kPage;
-}
-
-// Device memory. Readable and writable while at least one stream works.
-class DeviceMemory {
- public:
-  static DeviceMemory& Get() {
-    static auto* memory = new DeviceMemory;
-    return *memory;
-  }
-
-  absl::StatusOr<std::byte*> Allocate(size_t bytes) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const bool taken = bytes <= static_cast<size_t>(kMostBytes) && TakeOfHostGpu(static_cast<int64_t>(bytes));
-    void* const memory =
-        taken ? mmap(nullptr, Pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
-    if (memory == MAP_FAILED) {
-      if (taken) ReturnToHostGpu(static_cast<int64_t>(bytes));
-      return absl::ResourceExhaustedError(absl::StrCat("the GPU has no room for ", bytes, " bytes; ", HostGpuFree(),
-                                                       " of ", HostGpuTotal(), " are free"));
-    }
-    std::memset(memory, kGarbage, Pages(bytes));
-    auto* address = static_cast<std::byte*>(memory);
-    blocks_[address] = bytes;
-    if (working_ == 0) Protect(address, bytes, PROT_NONE);
-    return address;
-  }
-
-  void Free(std::byte* address) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto block = blocks_.find(address);
-    LS_CHECK(block != blocks_.end(), "device memory is freed once, by its address");
-    ReturnToHostGpu(static_cast<int64_t>(block->second));
-    munmap(address, Pages(block->second));
-    blocks_.erase(block);
-  }
-
-  void BeginWork() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (working_++ == 0) ProtectAll(PROT_READ | PROT_WRITE);
-  }
-  void EndWork() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (--working_ == 0) ProtectAll(PROT_NONE);
-  }
-
- private:
-  static void Protect(std::byte* address, size_t bytes, int protection) {
-    LS_CHECK(mprotect(address, Pages(bytes), protection) == 0, "pages of our own change their protection");
-  }
-  void ProtectAll(int protection) {
-    for (const auto& [address, bytes] : blocks_) Protect(address, bytes, protection);
-  }
-
-  std::mutex mutex_;
-  std::map<std::byte*, size_t> blocks_;
-  int working_ = 0;
-};
 
 // One recording of an event.
 struct Mark {
@@ -103,13 +40,15 @@ struct Mark {
   std::condition_variable changed;
   bool done = false;
   absl::Status status;
-  double at = 0;  // by the clock
+  double at = 0;         // by the clock
+  checker::Clock known;  // what has ended before it
 
-  void Finish(absl::Status how) {
+  void Finish(absl::Status how, const checker::Clock& before) {
     const std::lock_guard<std::mutex> lock(mutex);
     if (std::exchange(done, true)) return;
     status = std::move(how);
     at = HostClock();
+    known = before;
     changed.notify_all();
   }
 };
@@ -118,6 +57,7 @@ struct Mark {
 struct Queued {
   Work work;
   std::shared_ptr<Mark> mark;
+  checker::Clock known = checker::HostKnows();  // when it was queued
 };
 
 std::atomic<int> launches_waiting{0};
@@ -157,6 +97,7 @@ class HostStream {
     std::unique_lock<std::mutex> lock(mutex_);
     const uint64_t all = queued_;
     changed_.wait(lock, [&] { return done_ >= all; });
+    checker::HostLearns(known_);
     return failure_;
   }
 
@@ -184,6 +125,7 @@ class HostStream {
   bool HasRoom() const { return queued_ - done_ < kHostLaunches; }
 
   void Loop() {
+    order_.Enter();
     _mm_setcsr(0x1f80);  // as on a GPU, denormals are kept, whatever the maker of this thread does
     std::unique_lock<std::mutex> lock(mutex_);
     bool working = false;
@@ -195,8 +137,9 @@ class HostStream {
       absl::Status status = failure_;
       lock.unlock();
       if (!std::exchange(working, true)) DeviceMemory::Get().BeginWork();
+      order_.Learn(next.known);
       if (next.mark != nullptr) {
-        next.mark->Finish(status);
+        next.mark->Finish(status, order_.clock());
       } else if (status.ok()) {
         status = next.work();
       }
@@ -209,6 +152,7 @@ class HostStream {
       }
       if (failure_.ok()) failure_ = std::move(status);
       ++done_;
+      known_ = order_.clock();
       changed_.notify_all();
     }
   }
@@ -222,6 +166,8 @@ class HostStream {
   uint64_t queued_ = 0;
   uint64_t done_ = 0;
   absl::Status failure_;
+  checker::StreamOrder order_;
+  checker::Clock known_;  // what has ended, of what is in done_
   std::thread thread_;
 };
 
@@ -256,6 +202,9 @@ absl::Status CheckOrdinal(int ordinal) {
 
 absl::Status Copy(StreamHandle stream, std::byte* to, const std::byte* from, size_t bytes) {
   return Enqueue(stream, [=] {
+    checker::Operation copy("a copy");
+    copy.Reads(from, bytes);
+    copy.Writes(to, bytes);
     if (bytes > 0) std::memcpy(to, from, bytes);
   });
 }
@@ -271,6 +220,7 @@ absl::Status Enqueue(StreamHandle stream, std::function<void()> work, double mil
 }
 
 absl::Status EnqueueFallible(StreamHandle stream, std::function<absl::Status()> work) {
+  RequireDevice("a launch");
   return Of(stream)->Push({.work = std::move(work)});
 }
 
@@ -280,6 +230,7 @@ int CapturedWork(StreamHandle stream) { return static_cast<int>(Of(stream)->capt
 absl::Status SelectDevice(int ordinal) {
   LS_RETURN_IF_ERROR(CheckOrdinal(ordinal));
   if (!TakeOfHostGpu(0)) return absl::ResourceExhaustedError("the GPU has no room for another context");
+  NoteDevice();
   return absl::OkStatus();
 }
 
@@ -301,22 +252,49 @@ absl::Status MemoryNow(int64_t* free_bytes, int64_t* total_bytes) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::byte*> AllocateDevice(size_t bytes) { return DeviceMemory::Get().Allocate(bytes); }
-void FreeDevice(std::byte* memory) { DeviceMemory::Get().Free(memory); }
+absl::StatusOr<std::byte*> AllocateDevice(size_t bytes) {
+  RequireDevice("allocating device memory");
+  RequireNoCapture("allocating device memory");
+  return DeviceMemory::Get().Allocate(bytes);
+}
+void FreeDevice(std::byte* memory) {
+  RequireNoCapture("freeing device memory");
+  DeviceMemory::Get().Free(memory);
+}
 
 absl::StatusOr<std::byte*> AllocatePinned(size_t bytes) {
-  void* memory =
-      bytes > static_cast<size_t>(kMostBytes) ? nullptr : std::aligned_alloc(Buffer::kAlignment, Pages(bytes));
+  RequireDevice("allocating pinned memory");
+  RequireNoCapture("allocating pinned memory");
+  void* memory = bytes > kMostHostBytes ? nullptr : std::aligned_alloc(Buffer::kAlignment, Pages(bytes));
   if (memory == nullptr) {
     return absl::ResourceExhaustedError(absl::StrCat("the host has no room for ", bytes, " pinned bytes"));
   }
+  const std::lock_guard<std::mutex> lock(checker::Lock());
+  checker::Map().AddPinned(static_cast<std::byte*>(memory), bytes);
   return static_cast<std::byte*>(memory);
 }
-void FreePinned(std::byte* memory) { std::free(memory); }
+void FreePinned(std::byte* memory) {
+  RequireNoCapture("freeing pinned memory");
+  {
+    const std::lock_guard<std::mutex> lock(checker::Lock());
+    checker::CheckFree(*checker::Map().Pinned(reinterpret_cast<uintptr_t>(memory)));
+    checker::Map().RemovePinned(memory);
+  }
+  std::free(memory);
+}
 
-absl::StatusOr<StreamHandle> CreateStream() { return reinterpret_cast<StreamHandle>(new HostStream); }
-void DestroyStream(StreamHandle stream) { delete Of(stream); }
-absl::StatusOr<EventHandle> CreateEvent() { return reinterpret_cast<EventHandle>(new HostEvent); }
+absl::StatusOr<StreamHandle> CreateStream() {
+  RequireDevice("making a stream");
+  return reinterpret_cast<StreamHandle>(new HostStream);
+}
+void DestroyStream(StreamHandle stream) {
+  RequireNoCapture("waiting for a stream");
+  delete Of(stream);
+}
+absl::StatusOr<EventHandle> CreateEvent() {
+  RequireDevice("making an event");
+  return reinterpret_cast<EventHandle>(new HostEvent);
+}
 absl::StatusOr<EventHandle> CreateTimingEvent() { return CreateEvent(); }
 void DestroyEvent(EventHandle event) { delete Of(event); }
 
@@ -328,20 +306,26 @@ absl::Status RecordEvent(EventHandle event, StreamHandle stream) {
     Of(event)->newest = mark;
   }
   absl::Status queued = Of(stream)->Push({.mark = mark});
-  if (!queued.ok()) mark->Finish(queued);
+  if (!queued.ok()) mark->Finish(queued, checker::Clock());
   return queued;
 }
 
 bool EventDone(EventHandle event) {
+  RequireNoCapture("asking for an event");
   const std::shared_ptr<Mark> mark = Of(event)->Newest();
   if (mark == nullptr) return true;
   const std::lock_guard<std::mutex> lock(mark->mutex);
+  if (mark->done) checker::HostLearns(mark->known);
   return mark->done;
 }
 
 absl::Status WaitForEvent(EventHandle event) {
+  RequireNoCapture("waiting for an event");
   const std::shared_ptr<Mark> mark = Of(event)->Newest();
-  return mark == nullptr ? absl::OkStatus() : WaitForMark(*mark);
+  if (mark == nullptr) return absl::OkStatus();
+  absl::Status status = WaitForMark(*mark);
+  checker::HostLearns(mark->known);
+  return status;
 }
 
 absl::StatusOr<float> MillisecondsBetween(EventHandle from, EventHandle to) {
@@ -359,15 +343,24 @@ absl::StatusOr<float> MillisecondsBetween(EventHandle from, EventHandle to) {
 absl::Status StreamWaits(StreamHandle stream, EventHandle event) {
   const std::shared_ptr<Mark> mark = Of(event)->Newest();
   if (mark == nullptr) return absl::OkStatus();
-  return EnqueueFallible(stream, [mark] { return WaitForMark(*mark); });
+  return EnqueueFallible(stream, [mark] {
+    absl::Status status = WaitForMark(*mark);
+    checker::StreamOrder::OfThread().Learn(mark->known);
+    return status;
+  });
 }
 
-absl::Status Synchronize(StreamHandle stream) { return Of(stream)->Synchronize(); }
+absl::Status Synchronize(StreamHandle stream) {
+  RequireNoCapture("waiting for a stream");
+  return Of(stream)->Synchronize();
+}
 
 absl::Status CopyToDevice(StreamHandle stream, std::byte* device, const std::byte* host, size_t bytes) {
+  RequireNoCapture("copying to the device");
   return Copy(stream, device, host, bytes);
 }
 absl::Status CopyToHost(StreamHandle stream, std::byte* host, const std::byte* device, size_t bytes) {
+  RequireNoCapture("copying to the host");
   return Copy(stream, host, device, bytes);
 }
 absl::Status CopyOnDevice(StreamHandle stream, std::byte* to, const std::byte* from, size_t bytes) {
@@ -378,12 +371,19 @@ absl::Status CopyOnDevice(StreamHandle stream, std::byte* to, const std::byte* f
   return Copy(stream, to, from, bytes);
 }
 absl::Status Zero(StreamHandle stream, std::byte* device, size_t bytes) {
-  return Enqueue(stream, [=] { std::memset(device, 0, bytes); });
+  return Enqueue(stream, [=] {
+    checker::Operation("filling with zeros").Writes(device, bytes);
+    std::memset(device, 0, bytes);
+  });
 }
 
-absl::Status BeginCapture(StreamHandle stream) { return Of(stream)->BeginCapture(); }
+absl::Status BeginCapture(StreamHandle stream) {
+  NoteCapture(stream);
+  return Of(stream)->BeginCapture();
+}
 
 absl::StatusOr<GraphHandle> EndCapture(StreamHandle stream) {
+  NoteEndOfCapture(stream);
   return reinterpret_cast<GraphHandle>(new HostGraph{Of(stream)->EndCapture()});
 }
 

@@ -183,6 +183,7 @@ TEST_CASE("cublaslt product: a broadcast batch is launched once per outer matrix
   const CublasLtContext context = Open();
   const auto kernel = Make(context, SomeBatch());
   REQUIRE(kernel.ok());
+  REQUIRE(SelectDevice(0).ok());
   const auto buffer = NewDeviceBuffer(4096);
   const auto stream = NewCudaStream();
   REQUIRE((buffer.ok() && stream.ok()));

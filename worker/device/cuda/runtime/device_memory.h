@@ -1,0 +1,46 @@
+// The device memory of host execution: memory of the host that faults when it is touched while no stream works, and is
+// full of garbage when it is new.
+//
+// Threading: thread-safe.
+#ifndef LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_DEVICE_MEMORY_H_
+#define LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_DEVICE_MEMORY_H_
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+
+#include "absl/status/statusor.h"
+
+namespace lockstep::device::cuda {
+
+// Of one allocation, whatever the GPU's size.
+inline constexpr size_t kMostHostBytes = size_t{1} << 40;
+
+// Whole pages, and at least one byte more than `bytes`.
+inline size_t Pages(size_t bytes) {
+  constexpr size_t kPage = 4096;
+  return (bytes / kPage + 1) * kPage;
+}
+
+// Readable and writable while at least one stream works.
+class DeviceMemory {
+ public:
+  static DeviceMemory& Get();
+
+  absl::StatusOr<std::byte*> Allocate(size_t bytes);
+  void Free(std::byte* address);
+
+  void BeginWork();
+  void EndWork();
+
+ private:
+  void ProtectAll(int protection);
+
+  std::mutex mutex_;
+  std::map<std::byte*, size_t> blocks_;
+  int working_ = 0;
+};
+
+}  // namespace lockstep::device::cuda
+
+#endif  // LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_DEVICE_MEMORY_H_
