@@ -35,19 +35,19 @@ struct Matrix {
 
   float At(const void* base, int64_t batch, uint64_t row, uint64_t column) const {
     const int64_t at = batch * stride + static_cast<int64_t>(column) * leading + static_cast<int64_t>(row);
-    if (type == CUDA_R_32F) return static_cast<const float*>(base)[at];
+    if (type == CUDA_R_32F) return checker::Load<float>(base, at);
     LS_CHECK(type == CUDA_R_16BF, "a type that the fake knows");
-    return std::bit_cast<float>(uint32_t{static_cast<const uint16_t*>(base)[at]} << 16);
+    return std::bit_cast<float>(uint32_t{checker::Load<uint16_t>(base, at)} << 16);
   }
   void Put(void* base, int64_t batch, uint64_t row, uint64_t column, float value) const {
     const int64_t at = batch * stride + static_cast<int64_t>(column) * leading + static_cast<int64_t>(row);
     if (type == CUDA_R_32F) {
-      static_cast<float*>(base)[at] = value;
+      checker::Store(base, at, value);
       return;
     }
     // To nearest, ties to even; no test has values that are not finite here.
     const auto bits = std::bit_cast<uint32_t>(value);
-    static_cast<uint16_t*>(base)[at] = static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    checker::Store(base, at, static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16));
   }
 
  private:
@@ -227,7 +227,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   const bool queued =
       lockstep::device::cuda::Enqueue(
           stream,
-          [product] { lockstep::device::cuda::checker::RunChecked("a product of cuBLASLt", [&] { product.Run(); }); },
+          [product] { lockstep::device::cuda::checker::RunLibrary("a product of cuBLASLt", [&] { product.Run(); }); },
           milliseconds)
           .ok();
   return queued ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;

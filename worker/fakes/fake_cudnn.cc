@@ -120,7 +120,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan, 
   const bool queued =
       lockstep::device::cuda::Enqueue(
           lockstep::device::cuda::CurrentStream(),
-          [program] { lockstep::device::cuda::checker::RunChecked("a plan of cuDNN", [&] { program->Run(); }); },
+          [program] { lockstep::device::cuda::checker::RunLibrary("a plan of cuDNN", [&] { program->Run(); }); },
           milliseconds)
           .ok();
   return queued ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;

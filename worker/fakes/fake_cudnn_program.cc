@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/status/check.h"
+#include "worker/device/cuda/checker/kernel_checks.h"
 
 namespace lockstep::device::cuda {
 namespace {
@@ -114,17 +115,17 @@ int64_t FakeCudnnTensor::Offset(const Coordinates& at, const Coordinates& of) co
 }
 
 float FakeCudnnTensor::Get(const Coordinates& at, const Coordinates& of) const {
-  if (!bf16) return static_cast<const float*>(data)[Offset(at, of)];
-  return std::bit_cast<float>(uint32_t{static_cast<const uint16_t*>(data)[Offset(at, of)]} << 16);
+  if (!bf16) return checker::Load<float>(data, Offset(at, of));
+  return std::bit_cast<float>(uint32_t{checker::Load<uint16_t>(data, Offset(at, of))} << 16);
 }
 
 void FakeCudnnTensor::Put(const Coordinates& at, float value) const {
   if (!bf16) {
-    static_cast<float*>(data)[Offset(at, dims)] = value;
+    checker::Store(data, Offset(at, dims), value);
     return;
   }
   const auto bits = std::isnan(value) ? uint32_t{0x7fc00000} : std::bit_cast<uint32_t>(value);
-  static_cast<uint16_t*>(data)[Offset(at, dims)] = static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+  checker::Store(data, Offset(at, dims), static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16));
 }
 
 FakeCudnnProgram::FakeCudnnProgram(const Json& plan, const FakeCudnnPack& pack)

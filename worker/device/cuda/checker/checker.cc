@@ -118,11 +118,11 @@ void Operation::Touch(const void* memory, size_t bytes, bool write) {
   }
   if (!inside) return;
   piece->used.Set(now_.access.slot, now_.access.operation);
-  piece->shadow->Visited(address - piece->address, bytes, [&](size_t offset, Cell& cell) {
+  piece->shadow->Visit(address - piece->address, bytes, [&](size_t offset, Cell& cell) {
     const bool holds = write || !device || cell.written();
     if (!holds) Report(absl::StrCat(does, Describe(*piece, offset), ", which nothing has written"));
     const Access* const past = write ? cell.Write(now_) : cell.Read(now_);
-    if (past == nullptr) return true;
+    if (past == nullptr) return;
     Report(absl::StrCat(does, Describe(*piece, offset),
                         ", and nothing orders it after an operation of another stream that ",
                         past == &cell.last_write() ? "wrote" : "read", " it",

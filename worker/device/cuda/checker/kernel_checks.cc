@@ -104,39 +104,50 @@ std::string KernelChecks::Describe(const Request& request) const {
 }
 
 void KernelChecks::TouchMemory(const Request& request, const void* return_address) {
-  now_.access.place = PlaceOf(return_address);
   const uintptr_t address = request.address;
-  if (of_host_ && !Map().InDeviceRange(address)) return;
-  const auto report = [&](const std::string& what) {
-    Report(absl::StrCat(Describe(request), ", ", what, At(now_.access.place)));
-  };
-  if (request.aligned && address % request.bytes != 0) report("which is not aligned to its size");
-  if (Map().InDeviceRange(address)) {
-    Piece* const piece = Map().Device(address);
-    if (piece == nullptr) report("which is not device memory, or not any more");
-    const size_t offset = address - piece->address;
-    if (!piece->Has(address, request.bytes)) {
-      report(absl::StrCat("byte ", offset, " of an allocation of ", piece->bytes, " bytes"));
-    }
-    piece->used.Set(now_.access.slot, now_.access.operation);
-    TouchShadow(request, *piece->shadow, offset, false, "device memory");
+  const bool device = Map().InDeviceRange(address);
+  if (of_host_ && !device) return;
+  now_.access.place = PlaceOf(return_address);
+  if (request.aligned && address % request.bytes != 0) Refuse(request, "which is not aligned to its size");
+  if (device) {
+    TouchDevice(request);
   } else if (dynamic_.Has(address)) {
     const size_t offset = address - dynamic_.from;
-    if (offset + request.bytes > dynamic_.bytes) {
-      report(absl::StrCat("byte ", offset, " of ", dynamic_.bytes, " of dynamic shared memory"));
-    }
+    if (offset + request.bytes > dynamic_.bytes) Refuse(request, "part of which is behind dynamic shared memory");
     TouchShadow(request, *dynamic_shadow_, offset, true, "dynamic shared memory");
   } else if (const SharedMemory::Found* found = shared_.Find(address, request.bytes); found != nullptr) {
-    if (found->variable == nullptr) report("outside of every __shared__ variable");
+    if (found->variable == nullptr) Refuse(request, "which is in no __shared__ variable");
     TouchShadow(request, *found->shadow, found->offset, true, found->variable->name);
-  } else if (!request.write && IsConstant(address)) {
-    // A table that the compiler gives a GPU, too.
-  } else if (Piece* const pinned = Map().Pinned(address); pinned != nullptr && pinned->Has(address, request.bytes)) {
-    pinned->used.Set(now_.access.slot, now_.access.operation);
-    TouchShadow(request, *pinned->shadow, address - pinned->address, false, "pinned memory");
-  } else {
-    report("which is neither memory that a GPU sees, nor its own, nor its block's");
+  } else if (request.write || !IsConstant(address)) {
+    TouchPinned(request);
   }
+}
+
+void KernelChecks::Refuse(const Request& request, const std::string& why) {
+  Report(absl::StrCat(Describe(request), ", ", why, At(now_.access.place)));
+}
+
+void KernelChecks::TouchDevice(const Request& request) {
+  if (last_ == nullptr || !last_->Has(request.address, request.bytes)) {
+    Piece* const piece = Map().Device(request.address);
+    if (piece == nullptr) Refuse(request, "which is not device memory, or not any more");
+    if (!piece->Has(request.address, request.bytes)) {
+      Refuse(request,
+             absl::StrCat("byte ", request.address - piece->address, " of an allocation of ", piece->bytes, " bytes"));
+    }
+    piece->used.Set(now_.access.slot, now_.access.operation);
+    last_ = piece;
+  }
+  TouchShadow(request, *last_->shadow, request.address - last_->address, false, "device memory");
+}
+
+void KernelChecks::TouchPinned(const Request& request) {
+  Piece* const piece = Map().Pinned(request.address);
+  if (piece == nullptr || !piece->Has(request.address, request.bytes)) {
+    Refuse(request, "which is neither memory that a GPU sees, nor its own, nor its block's");
+  }
+  piece->used.Set(now_.access.slot, now_.access.operation);
+  TouchShadow(request, *piece->shadow, request.address - piece->address, false, "pinned memory");
 }
 
 bool KernelChecks::IsConstant(uintptr_t address) {
@@ -146,7 +157,7 @@ bool KernelChecks::IsConstant(uintptr_t address) {
 
 void KernelChecks::TouchShadow(const Request& request, Shadow& shadow, size_t offset, bool of_block,
                                absl::string_view memory) {
-  shadow.Visited(offset, request.bytes, [&](size_t, Cell& cell) {
+  shadow.Visit(offset, request.bytes, [&](size_t, Cell& cell) {
     const bool holds = of_block ? cell.written_by_block(now_) : cell.written();
     if (of_block && !now_.SameBlock(cell.last_write())) cell.Begin(Access());
     if (!request.write && !holds) {
@@ -155,7 +166,6 @@ void KernelChecks::TouchShadow(const Request& request, Shadow& shadow, size_t of
     }
     const Access* const past = request.write ? cell.Write(now_) : cell.Read(now_);
     if (past != nullptr) ReportRace(request, *past, past == &cell.last_write(), memory);
-    return true;
   });
 }
 
@@ -172,7 +182,7 @@ void KernelChecks::ReportRace(const Request& request, const Access& past, bool p
                       " orders it after ", other, ", which ", past_wrote ? "wrote" : "read", " it", At(past.place)));
 }
 
-void RunChecked(const char* name, absl::FunctionRef<void()> work) {
+void RunLibrary(const char* name, absl::FunctionRef<void()> work) {
   const Operation operation(name);
   KernelChecks checks({}, true);
   checks.BeginLaunch(operation.now());

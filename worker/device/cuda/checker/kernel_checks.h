@@ -14,6 +14,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "worker/device/cuda/checker/access.h"
+#include "worker/device/cuda/checker/memory_map.h"
 #include "worker/device/cuda/checker/shadow.h"
 #include "worker/device/cuda/checker/shared_variables.h"
 
@@ -33,7 +34,10 @@ class KernelChecks {
   // `built_in`: threadIdx and its like. `of_host`: what runs may touch memory of the host, too.
   explicit KernelChecks(Range built_in, bool of_host = false) : built_in_(built_in), of_host_(of_host) {}
 
-  void BeginLaunch(const Now& now) { now_ = now; }
+  void BeginLaunch(const Now& now) {
+    now_ = now;
+    last_ = nullptr;
+  }
   void BeginBlock(uint64_t block, size_t threads, Range dynamic);
   void PassBlockBarrier();
   void PassWarpBarrier(size_t warp) { ++times_[warp]; }
@@ -60,6 +64,9 @@ class KernelChecks {
     bool aligned;
   };
   void TouchMemory(const Request& request, const void* return_address);
+  void TouchDevice(const Request& request);
+  void TouchPinned(const Request& request);
+  [[noreturn]] void Refuse(const Request& request, const std::string& why);
   void TouchShadow(const Request& request, Shadow& shadow, size_t offset, bool of_block, absl::string_view memory);
   bool IsConstant(uintptr_t address);
   [[noreturn]] void ReportRace(const Request& request, const Access& past, bool past_wrote, absl::string_view memory);
@@ -68,6 +75,7 @@ class KernelChecks {
   const Range built_in_;
   const bool of_host_;
   Range stack_;
+  Piece* last_ = nullptr;  // of device memory, of this launch
   Range dynamic_;
   Range constants_;  // of the program, where the last one was
   std::unique_ptr<Shadow> dynamic_shadow_;
@@ -76,12 +84,25 @@ class KernelChecks {
   std::vector<uint32_t> times_;  // of warps
 };
 
-// Runs `work` as an operation of the calling thread's stream that touches memory of the host and of the device, for
-// what stands in for a library. Its source is compiled with HOST_CHECKS (bazel/cuda_library.bzl).
-void RunChecked(const char* name, absl::FunctionRef<void()> work);
-
 // Whose thread runs now on this thread of the host; null outside of kernels.
 extern thread_local KernelChecks* running __attribute__((tls_model("initial-exec")));
+
+// Runs `work` as an operation of the calling thread's stream, for what stands in for a library. It tells of its
+// accesses by Load and Store; memory of the host is its own business.
+void RunLibrary(const char* name, absl::FunctionRef<void()> work);
+
+template <typename T>
+T Load(const void* base, int64_t at) {
+  const T* const from = static_cast<const T*>(base) + at;
+  if (running != nullptr) running->Touch(reinterpret_cast<uintptr_t>(from), sizeof(T), false, true, nullptr);
+  return *from;
+}
+template <typename T>
+void Store(void* base, int64_t at, T value) {
+  T* const to = static_cast<T*>(base) + at;
+  if (running != nullptr) running->Touch(reinterpret_cast<uintptr_t>(to), sizeof(T), true, true, nullptr);
+  *to = value;
+}
 
 }  // namespace lockstep::device::cuda::checker
 

@@ -18,6 +18,7 @@ intptr_t Anchor() { return reinterpret_cast<intptr_t>(&PlaceOf); }
 }  // namespace
 
 int32_t PlaceOf(const void* return_address) {
+  if (return_address == nullptr) return 0;
   return static_cast<int32_t>(reinterpret_cast<intptr_t>(return_address) - Anchor());
 }
 

@@ -7,8 +7,6 @@
 namespace lockstep::device::cuda::checker {
 namespace {
 
-size_t Words(size_t bytes) { return bytes / 4 + 1; }
-
 // Zeroed, and taken of the machine page by page as it is touched.
 template <typename T>
 T* Map(size_t count) {
@@ -22,14 +20,18 @@ T* Map(size_t count) {
 
 Shadow::Shadow(size_t bytes)
     : bytes_(bytes),
-      words_(Map<Cell>(Words(bytes))),
-      split_(Map<Cell>(Words(bytes) * kWord)),
-      is_split_(Map<uint8_t>(Words(bytes))) {}
+      pages_(Map<Cell>(pages())),
+      is_expanded_(Map<bool>(pages())),
+      words_(Map<Cell>(pages() * kPage / kWord)),
+      is_split_(Map<bool>(pages() * kPage / kWord)),
+      split_(Map<Cell>(pages() * kPage)) {}
 
 Shadow::~Shadow() {
-  munmap(words_, Words(bytes_) * sizeof(Cell));
-  munmap(split_, Words(bytes_) * kWord * sizeof(Cell));
-  munmap(is_split_, Words(bytes_));
+  munmap(pages_, pages() * sizeof(Cell));
+  munmap(is_expanded_, pages());
+  munmap(words_, pages() * kPage / kWord * sizeof(Cell));
+  munmap(is_split_, pages() * kPage / kWord);
+  munmap(split_, pages() * kPage * sizeof(Cell));
 }
 
 }  // namespace lockstep::device::cuda::checker

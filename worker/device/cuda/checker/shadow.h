@@ -1,4 +1,5 @@
-// Cells for a range of memory: one for every four bytes, and where smaller pieces are touched, one for each byte.
+// Cells for a range of memory: one for a kilobyte as long as it is touched as a whole, then one for every four bytes,
+// and where smaller pieces are touched, one for each byte.
 //
 // Threading: thread-compatible; the checker locks (checker.h).
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_CHECKER_SHADOW_H_
@@ -6,7 +7,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 
 #include "worker/device/cuda/checker/access.h"
 
@@ -22,38 +22,53 @@ class Shadow {
 
   size_t bytes() const { return bytes_; }
 
-  // Calls visit(offset, cell) for the cells of [offset, offset + bytes), until it returns false.
-  template <typename Visit>
-  bool Visited(size_t offset, size_t bytes, Visit visit) {
+  // Calls visit(offset, cell) for the cells of [offset, offset + bytes), in order.
+  template <typename Visitor>
+  void Visit(size_t offset, size_t bytes, Visitor visit) {
     const size_t end = offset + bytes;
     while (offset < end) {
+      const size_t page = offset / kPage;
+      if (offset % kPage == 0 && end - offset >= kPage && !is_expanded_[page]) {
+        visit(offset, pages_[page]);
+        offset += kPage;
+        continue;
+      }
+      Expand(page);
       const size_t word = offset / kWord;
       if (offset % kWord == 0 && end - offset >= kWord && !IsSplit(word)) {
-        if (!visit(offset, words_[word])) return false;
+        visit(offset, words_[word]);
         offset += kWord;
       } else {
         Split(word);
-        if (!visit(offset, split_[offset])) return false;
+        visit(offset, split_[offset]);
         ++offset;
       }
     }
-    return true;
   }
 
  private:
   static constexpr size_t kWord = 4;
+  static constexpr size_t kPage = 1024;
 
-  bool IsSplit(size_t word) const { return is_split_[word] != 0; }
+  size_t pages() const { return bytes_ / kPage + 1; }
+  void Expand(size_t page) {
+    if (is_expanded_[page]) return;
+    is_expanded_[page] = true;
+    std::fill_n(words_ + page * (kPage / kWord), kPage / kWord, pages_[page]);
+  }
+  bool IsSplit(size_t word) const { return is_split_[word]; }
   void Split(size_t word) {
     if (IsSplit(word)) return;
-    is_split_[word] = 1;
+    is_split_[word] = true;
     std::fill_n(split_ + word * kWord, kWord, words_[word]);
   }
 
   const size_t bytes_;
+  Cell* const pages_;
+  bool* const is_expanded_;
   Cell* const words_;
+  bool* const is_split_;
   Cell* const split_;  // of each byte, where is_split_
-  uint8_t* const is_split_;
 };
 
 }  // namespace lockstep::device::cuda::checker
