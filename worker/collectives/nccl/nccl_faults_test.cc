@@ -18,6 +18,7 @@
 #include "worker/collectives/nccl/load_nccl.h"
 #include "worker/collectives/nccl/nccl_harness.h"
 #include "worker/collectives/nccl/nccl_on_host.h"
+#include "worker/device/cuda/runtime/host_gpu.h"
 #include "worker/device/cuda/runtime/runtime_on_host.h"
 #include "worker/device/device_lost.h"
 
@@ -103,9 +104,11 @@ TEST_CASE("nccl: a device that is lost is known as such by every handle, whoever
     both.arrive_and_wait();
     if (r == 1) {
       const Handle other = rank.Contribute(true);
+      both.arrive_and_wait();
       if (aborted_first) rank.communicator().Abort(absl::AbortedError("a peer is gone"));
       return absl::IsAborted(other->Wait(kLimit)) ? first : absl::InternalError("it went on without a peer");
     }
+    both.arrive_and_wait();  // both ranks are of one process here, whose every call fails from now on
     if (aborted_first) {
       while (rank.communicator().status().ok()) std::this_thread::yield();
       rank.communicator().Abort(rank.communicator().status());
@@ -113,10 +116,11 @@ TEST_CASE("nccl: a device that is lost is known as such by every handle, whoever
     both_called.count_down();
     lost[0] = handle->Wait(kLimit);
     rank.communicator().Abort(lost[0]);
-    lost[1] = rank.Contribute(true)->Wait(kLimit);
+    lost[1] = rank.ContributeAgain()->Wait(kLimit);
     return first;
   });
 
+  device::cuda::ForgetLostHostGpu();
   for (const absl::Status& result : results) CHECK(result.ok());
   for (const absl::Status& status : lost) {
     INFO(status);

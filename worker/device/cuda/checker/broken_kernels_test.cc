@@ -42,6 +42,7 @@ __global__ void TurnKernel(float* out) {
 }
 
 TEST_CASE("checker: a thread that reads shared memory which another one wrote needs a barrier", "[cuda]") {
+  if (!CheckerIsOn()) return;
   CHECK(SaidOfKernel(&TurnKernel<true>).empty());
   const std::string said = SaidOfKernel(&TurnKernel<false>);
   CHECK_THAT(said, Contains("TurnKernel<false>") && Contains("broken_kernels_test.cc:"));
@@ -60,6 +61,7 @@ __global__ void TwoRoundsKernel(float* out) {
 }
 
 TEST_CASE("checker: a second round in shared memory begins behind a barrier", "[cuda]") {
+  if (!CheckerIsOn()) return;
   CHECK(SaidOfKernel(&TwoRoundsKernel<true>, kThreads * sizeof(float)).empty());
   CHECK_THAT(SaidOfKernel(&TwoRoundsKernel<false>, kThreads * sizeof(float)),
              Contains("a race: thread ") && Contains("of block 0 ") && Contains("of dynamic shared memory, in ") &&
@@ -81,6 +83,7 @@ __global__ void StoreSameKernel(float* out) {
 }
 
 TEST_CASE("checker: two threads that write the same value race", "[cuda]") {
+  if (!CheckerIsOn()) return;
   CHECK_THAT(SaidOfKernel(&SameValueKernel),
              Contains("a race: ") && Contains("SameValueKernel(float*)::any") && Contains("which wrote it"));
   CHECK(SaidOfKernel(&StoreSameKernel<false>).empty());
@@ -109,6 +112,7 @@ __global__ void TwoWarpsKernel(float* out) {
 }
 
 TEST_CASE("checker: __syncwarp orders the memory of one warp, and shuffles order none", "[cuda]") {
+  if (!CheckerIsOn()) return;
   CHECK(SaidOfKernel(&WarpKernel<true>).empty());
   CHECK_THAT(SaidOfKernel(&WarpKernel<false>), Contains("a race: ") && Contains("WarpKernel<false>"));
   CHECK_THAT(SaidOfKernel(&TwoWarpsKernel), Contains("TwoWarpsKernel"));
@@ -121,6 +125,7 @@ __global__ void NeighbourElementKernel(float* out) {
 }
 
 TEST_CASE("checker: nothing orders two blocks of a launch", "[cuda]") {
+  if (!CheckerIsOn()) return;
   CHECK_THAT(SaidOfKernel(&NeighbourElementKernel),
              Contains("a race: ") && Contains("of device memory") && Contains("; nothing orders it after thread"));
 }
@@ -132,6 +137,7 @@ __global__ void ReadersKernel(float* out) {
 }
 
 TEST_CASE("checker: a write that any of several readers may still follow is a race", "[cuda]") {
+  if (!CheckerIsOn()) return;
   CHECK_THAT(SaidOfKernel(&ReadersKernel), Contains("a race: ") && Contains("which read it"));
 }
 
@@ -143,6 +149,7 @@ __global__ void BytesKernel(float* out) {
 }
 
 TEST_CASE("checker: threads may write neighbouring bytes, and not the same one", "[cuda]") {
+  if (!CheckerIsOn()) return;
   CHECK(SaidOfKernel(&BytesKernel<1>).empty());
   CHECK_THAT(SaidOfKernel(&BytesKernel<2>), Contains("a race: ") && Contains("writes 1 bytes"));
 }
@@ -159,6 +166,7 @@ __global__ void LeftBehindKernel(float* out) {
 __global__ void AddOneKernel(float* out) { out[Own()] += 1; }
 
 TEST_CASE("checker: memory that nothing has written holds nothing", "[cuda]") {
+  if (!CheckerIsOn()) return;
   CHECK_THAT(SaidOfKernel(&LeftBehindKernel), Contains("thread 0 of block 1 reads 4 bytes") &&
                                                   Contains("which nothing has written in this block") &&
                                                   Contains("LeftBehindKernel(float*)::left"));
@@ -183,6 +191,7 @@ float of_host[kThreads * 2] = {};
 __global__ void HostMemoryKernel(float* out) { out[Own()] = of_host[Own()]; }
 
 TEST_CASE("checker: a kernel that leaves its memory is found out by the byte", "[cuda]") {
+  if (!CheckerIsOn()) return;
   CHECK_THAT(SaidOfKernel(&PastAllocationKernel), Contains("of an allocation of 4096 bytes"));
   CHECK_THAT(SaidOfKernel(&PastDynamicKernel, kThreads * sizeof(float)),
              Contains("thread 63 of block 0 writes 4 bytes") && Contains("neither memory that a GPU sees"));
@@ -192,6 +201,7 @@ TEST_CASE("checker: a kernel that leaves its memory is found out by the byte", "
 }
 
 TEST_CASE("checker: a kernel that uses memory which was freed is found out", "[cuda]") {
+  if (!CheckerIsOn()) return;
   CHECK_THAT(SaidBy([] {
                (void)SelectDevice(0);
                const StreamHandle stream = *CreateStream();
@@ -214,6 +224,7 @@ __global__ void CrookedKernel(float* out) {
 }
 
 TEST_CASE("checker: a vector of 16 bytes at an address of another kind is found out", "[cuda]") {
+  if (!CheckerIsOn()) return;
   CHECK_THAT(SaidOfKernel(&CrookedKernel),
              Contains("which is not aligned to 16 bytes") && Contains("broken_kernels_test.cc:"));
 }
@@ -231,6 +242,7 @@ __global__ void EndedLaneKernel(float* out) {
 }
 
 TEST_CASE("checker: shuffles have full masks, and all lanes of their warp", "[cuda]") {
+  if (!CheckerIsOn()) return;
   CHECK(SaidOfKernel(&ShuffleKernel<kFullMask>).empty());
   CHECK_THAT(SaidOfKernel(&ShuffleKernel<0xffffu>), Contains("a shuffle whose mask is not full"));
   CHECK_THAT(SaidOfKernel(&EndedLaneKernel), Contains("threads wait for others that ended or wait elsewhere"));

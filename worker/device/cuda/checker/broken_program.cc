@@ -4,11 +4,18 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <iostream>
 
 #include "absl/strings/str_cat.h"
 #include "common/status/check.h"
+#include "worker/device/cuda/checker/checker.h"
 
 namespace lockstep::device::cuda {
+
+bool CheckerIsOn() {
+  if (!checker::kChecks) std::cout << "SKIPPED: a sanitizer sees the accesses of kernels, and the checker none\n";
+  return checker::kChecks;
+}
 
 std::string SaidBy(const std::function<void()>& act) {
   int ends[2];

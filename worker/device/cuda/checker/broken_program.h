@@ -9,6 +9,9 @@
 
 namespace lockstep::device::cuda {
 
+// False, and said so, where a sanitizer has the checker's place.
+bool CheckerIsOn();
+
 // What `act` writes to stderr until it aborts; "" when it ends well. Says so where it ends otherwise.
 std::string SaidBy(const std::function<void()>& act);
 

@@ -59,6 +59,7 @@ std::string SaidOfProgram(const std::function<void(Gpu&)>& act) {
 }
 
 TEST_CASE("checker: an event orders what two streams do with the same memory", "[cuda]") {
+  if (!CheckerIsOn()) return;
   CHECK(SaidOfProgram([](Gpu& gpu) {
           gpu.CountUp(0);
           gpu.Order(0, 1);
@@ -80,6 +81,7 @@ TEST_CASE("checker: an event orders what two streams do with the same memory", "
 }
 
 TEST_CASE("checker: two streams may read at a time, and who writes comes behind both", "[cuda]") {
+  if (!CheckerIsOn()) return;
   const auto readers = [](bool both) {
     return SaidOfProgram([both](Gpu& gpu) {
       std::byte* const other = *AllocatePinned(kBytes);
@@ -95,6 +97,7 @@ TEST_CASE("checker: two streams may read at a time, and who writes comes behind 
 }
 
 TEST_CASE("checker: an event stands for what came before it alone, and its newest mark counts", "[cuda]") {
+  if (!CheckerIsOn()) return;
   CHECK_THAT(SaidOfProgram([](Gpu& gpu) {
                (void)RecordEvent(gpu.events[0], gpu.streams[0]);
                gpu.CountUp(0);
@@ -112,6 +115,7 @@ TEST_CASE("checker: an event stands for what came before it alone, and its newes
 }
 
 TEST_CASE("checker: what the host has waited for comes before what it queues then", "[cuda]") {
+  if (!CheckerIsOn()) return;
   CHECK(SaidOfProgram([](Gpu& gpu) {
           gpu.CountUp(0);
           (void)Synchronize(gpu.streams[0]);
@@ -126,6 +130,7 @@ TEST_CASE("checker: what the host has waited for comes before what it queues the
 }
 
 TEST_CASE("checker: pinned memory that a copy fills is left alone by other copies until then", "[cuda]") {
+  if (!CheckerIsOn()) return;
   CHECK(SaidOfProgram([](Gpu& gpu) {
           gpu.Fetch(0);
           gpu.Order(0, 1);
@@ -140,6 +145,7 @@ TEST_CASE("checker: pinned memory that a copy fills is left alone by other copie
 }
 
 TEST_CASE("checker: memory is freed when somebody has waited for all that uses it", "[cuda]") {
+  if (!CheckerIsOn()) return;
   CHECK(SaidOfProgram([](Gpu& gpu) {
           gpu.CountUp(0);
           (void)Synchronize(gpu.streams[0]);
@@ -163,6 +169,7 @@ TEST_CASE("checker: memory is freed when somebody has waited for all that uses i
 }
 
 TEST_CASE("checker: an operation stays within one allocation, and reads what was written", "[cuda]") {
+  if (!CheckerIsOn()) return;
   CHECK_THAT(SaidOfProgram([](Gpu& gpu) { (void)Zero(gpu.streams[0], gpu.memory, kBytes + 1); }),
              Contains("filling with zeros writes 257 bytes from byte 0 of an allocation of 256"));
   CHECK_THAT(SaidOfProgram([](Gpu& gpu) {
@@ -173,6 +180,7 @@ TEST_CASE("checker: an operation stays within one allocation, and reads what was
 }
 
 TEST_CASE("checker: who captures a stream does not allocate, free, wait, ask or copy to the host", "[cuda]") {
+  if (!CheckerIsOn()) return;
   const auto captured = [](const std::function<void(Gpu&)>& act) {
     return SaidOfProgram([&](Gpu& gpu) {
       (void)BeginCapture(gpu.streams[0]);
@@ -199,6 +207,7 @@ TEST_CASE("checker: who captures a stream does not allocate, free, wait, ask or 
 }
 
 TEST_CASE("checker: each thread selects a GPU before it allocates or launches", "[cuda]") {
+  if (!CheckerIsOn()) return;
   const auto elsewhere = [](const std::function<void(Gpu&)>& act) {
     return SaidOfProgram([&](Gpu& gpu) { std::thread([&] { act(gpu); }).join(); });
   };

@@ -174,7 +174,7 @@ TEST_CASE("host execution: a stream that waits for an event goes on after it, an
               .ok());
   CHECK(value.Read(second.handle) == std::vector<int>{2});
 
-  const absl::Status lost = MarkDeviceLost(absl::InternalError("lost"));
+  const absl::Status lost = absl::InternalError("lost");
   REQUIRE(EnqueueFallible(first.handle, [&] { return lost; }).ok());
   CHECK(Synchronize(first.handle) == lost);
   CHECK(RecordEvent(event, first.handle) == lost);
@@ -185,7 +185,7 @@ TEST_CASE("host execution: a stream that waits for an event goes on after it, an
 
 TEST_CASE("host execution: a mark behind work that fails ends with the failure, and tells it to streams that wait",
           "[cuda]") {
-  const absl::Status lost = MarkDeviceLost(absl::InternalError("lost"));
+  const absl::Status lost = absl::InternalError("lost");
   OwnStream first;
   OwnStream second;
   const EventHandle event = *CreateEvent();
@@ -202,6 +202,32 @@ TEST_CASE("host execution: a mark behind work that fails ends with the failure, 
   CHECK(WaitForEvent(event) == lost);
   CHECK(Synchronize(second.handle) == lost);
   DestroyEvent(event);
+}
+
+TEST_CASE("host execution: after an error that loses the device every call of the process fails with it", "[cuda]") {
+  const absl::Status lost = MarkDeviceLost(absl::InternalError("lost"));
+  {
+    OwnStream first;
+    OwnStream second;
+    const EventHandle event = *CreateEvent();
+    Memory memory(1);
+    REQUIRE(RecordEvent(event, second.handle).ok());
+    REQUIRE(EnqueueFallible(first.handle, [&] { return lost; }).ok());
+    REQUIRE(Synchronize(first.handle) == lost);
+
+    CHECK(Synchronize(second.handle) == lost);
+    CHECK(Zero(second.handle, memory.raw(), memory.bytes) == lost);
+    CHECK(RecordEvent(event, second.handle) == lost);
+    CHECK(WaitForEvent(event) == lost);
+    CHECK(EventDone(event));
+    CHECK(AllocateDevice(1).status() == lost);
+    CHECK(AllocatePinned(1).status() == lost);
+    CHECK(CreateStream().status() == lost);
+    CHECK(SelectDevice(0) == lost);
+    DestroyEvent(event);
+  }
+  ForgetLostHostGpu();
+  CHECK(SelectDevice(0).ok());
 }
 
 TEST_CASE("host execution: a stream takes 1,024 launches, and the next one waits for an earlier one to end", "[cuda]") {

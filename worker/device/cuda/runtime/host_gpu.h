@@ -41,6 +41,10 @@ int HostLaunchesWaiting();
 // How much a stream that is captured has written down.
 int CapturedWork(StreamHandle stream);
 
+// After an error that marks the device as lost (device_lost.h) every call of the process fails with it. For tests: as
+// in a new process from here on. REQUIRES: streams that existed are used no more.
+void ForgetLostHostGpu();
+
 }  // namespace lockstep::device::cuda
 
 #endif  // LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_HOST_GPU_H_

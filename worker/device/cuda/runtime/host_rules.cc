@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "worker/device/cuda/checker/checker.h"
 #include "worker/device/cuda/checker/report.h"
+#include "worker/device/cuda/runtime/host_gpu.h"
 
 namespace lockstep::device::cuda {
 namespace {
@@ -13,7 +14,32 @@ namespace {
 thread_local bool has_device = false;
 thread_local StreamHandle captured_by_thread = nullptr;
 
+// The error that the GPU was lost with.
+struct Loss {
+  std::mutex mutex;
+  absl::Status status;
+};
+Loss& OfProcess() {
+  static auto* loss = new Loss;
+  return *loss;
+}
+
 }  // namespace
+
+void LoseDevice(const absl::Status& status) {
+  const std::lock_guard<std::mutex> lock(OfProcess().mutex);
+  OfProcess().status.Update(status);
+}
+
+absl::Status LostDevice() {
+  const std::lock_guard<std::mutex> lock(OfProcess().mutex);
+  return OfProcess().status;
+}
+
+void ForgetLostHostGpu() {
+  const std::lock_guard<std::mutex> lock(OfProcess().mutex);
+  OfProcess().status = absl::OkStatus();
+}
 
 void NoteDevice() { has_device = true; }
 
@@ -36,13 +62,11 @@ void RequireNoCapture(const char* call) {
   if (captured_by_thread != nullptr) checker::Report(absl::StrCat(call, ": the calling thread captures a stream"));
 }
 
-void RequirePinned(const char* call, const std::byte* memory, size_t bytes) {
-  if (bytes == 0) return;
+bool IsPinned(const std::byte* memory, size_t bytes) {
   const auto address = reinterpret_cast<uintptr_t>(memory);
   const std::lock_guard<std::mutex> lock(checker::Lock());
   const checker::Piece* const piece = checker::Map().Pinned(address);
-  if (piece != nullptr && piece->Has(address, bytes)) return;
-  checker::Report(absl::StrCat(call, ": the ", bytes, " bytes of the host are not pinned"));
+  return bytes == 0 || (piece != nullptr && piece->Has(address, bytes));
 }
 
 }  // namespace lockstep::device::cuda

@@ -4,7 +4,8 @@
 //   * A thread makes a GPU current (SelectDevice) before it allocates, makes streams and events, or launches.
 //   * A thread that captures a stream does not allocate, free, wait or ask until the capture ends, which is by the same
 //     thread; and nobody waits for the stream, asks for it, or has it copy between host and device.
-//   * Asynchronous copies go from and to pinned memory.
+//
+// A copy from or to memory of the host that is not pinned blocks its caller until it is done, as CUDA's may.
 //
 // Threading: thread-safe; a thread's GPU and capture are its own.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_HOST_RULES_H_
@@ -12,6 +13,7 @@
 
 #include <cstddef>
 
+#include "absl/status/status.h"
 #include "worker/device/cuda/runtime/runtime.h"
 
 namespace lockstep::device::cuda {
@@ -24,7 +26,11 @@ void NoteEndOfCapture(StreamHandle stream);
 
 void RequireDevice(const char* call);
 void RequireNoCapture(const char* call);
-void RequirePinned(const char* call, const std::byte* memory, size_t bytes);
+// The GPU is lost with this error, if it is the first.
+void LoseDevice(const absl::Status& status);
+// That error; OK while there was none.
+absl::Status LostDevice();
+bool IsPinned(const std::byte* memory, size_t bytes);
 
 }  // namespace lockstep::device::cuda
 

@@ -1,16 +1,11 @@
 #include "worker/device/cuda/runtime/runtime_on_host.h"
 
 #include <unistd.h>
-#include <xmmintrin.h>
 
-#include <atomic>
-#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,155 +16,11 @@
 #include "worker/device/cuda/runtime/device_memory.h"
 #include "worker/device/cuda/runtime/host_gpu.h"
 #include "worker/device/cuda/runtime/host_rules.h"
+#include "worker/device/cuda/runtime/host_stream.h"
 #include "worker/device/device.h"
 
 namespace lockstep::device::cuda {
 namespace {
-
-using Work = std::function<absl::Status()>;
-
-// Of all streams together: what their work has taken.
-std::atomic<double>& HostClock() {
-  static std::atomic<double> milliseconds{0};
-  return milliseconds;
-}
-
-// One recording of an event.
-struct Mark {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool done = false;
-  absl::Status status;
-  double at = 0;         // by the clock
-  checker::Clock known;  // what has ended before it
-
-  void Finish(absl::Status how, const checker::Clock& before) {
-    const std::lock_guard<std::mutex> lock(mutex);
-    if (std::exchange(done, true)) return;
-    status = std::move(how);
-    at = HostClock();
-    known = before;
-    changed.notify_all();
-  }
-};
-
-// Work of a stream, or a mark in it, which ends with the stream's failure if there is one.
-struct Queued {
-  Work work;
-  std::shared_ptr<Mark> mark;
-  checker::Clock known = checker::HostKnows();  // when it was queued
-};
-
-std::atomic<int> launches_waiting{0};
-
-// The queue of one stream and the thread that works on it. As a GPU's it has a limit, at which whoever launches waits.
-class HostStream {
- public:
-  HostStream() : thread_([this] { Loop(); }) {}
-  ~HostStream() {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      ending_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
-
-  absl::Status Push(Queued queued) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    if (capturing_) {
-      captured_.push_back(std::move(queued.work));
-      return absl::OkStatus();
-    }
-    if (!HasRoom()) {
-      ++launches_waiting;
-      changed_.wait(lock, [this] { return HasRoom(); });
-      --launches_waiting;
-    }
-    LS_RETURN_IF_ERROR(failure_);
-    work_.push_back(std::move(queued));
-    ++queued_;
-    changed_.notify_all();
-    return absl::OkStatus();
-  }
-
-  absl::Status Synchronize() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    const uint64_t all = queued_;
-    changed_.wait(lock, [&] { return done_ >= all; });
-    checker::HostLearns(known_);
-    return failure_;
-  }
-
-  absl::Status BeginCapture() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (capturing_) return absl::InternalError("a stream is captured twice");
-    capturing_ = true;
-    return absl::OkStatus();
-  }
-  std::vector<Work> EndCapture() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    capturing_ = false;
-    return std::exchange(captured_, {});
-  }
-  size_t captured() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return captured_.size();
-  }
-  bool capturing() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return capturing_;
-  }
-
- private:
-  bool HasRoom() const { return queued_ - done_ < kHostLaunches; }
-
-  void Loop() {
-    order_.Enter();
-    _mm_setcsr(0x1f80);  // as on a GPU, denormals are kept, whatever the maker of this thread does
-    std::unique_lock<std::mutex> lock(mutex_);
-    bool working = false;
-    for (;;) {
-      changed_.wait(lock, [this] { return ending_ || !work_.empty(); });
-      if (work_.empty()) return;
-      Queued next = std::move(work_.front());
-      work_.pop_front();
-      absl::Status status = failure_;
-      lock.unlock();
-      if (!std::exchange(working, true)) DeviceMemory::Get().BeginWork();
-      order_.Learn(next.known);
-      if (next.mark != nullptr) {
-        next.mark->Finish(status, order_.clock());
-      } else if (status.ok()) {
-        status = next.work();
-      }
-      next = {};
-      lock.lock();
-      // Whoever waits for the last piece of work finds the memory closed.
-      if (work_.empty()) {
-        DeviceMemory::Get().EndWork();
-        working = false;
-      }
-      if (failure_.ok()) failure_ = std::move(status);
-      ++done_;
-      known_ = order_.clock();
-      changed_.notify_all();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Queued> work_;
-  std::vector<Work> captured_;
-  bool capturing_ = false;
-  bool ending_ = false;
-  uint64_t queued_ = 0;
-  uint64_t done_ = 0;
-  absl::Status failure_;
-  checker::StreamOrder order_;
-  checker::Clock known_;  // what has ended, of what is in done_
-  std::thread thread_;
-};
 
 struct HostEvent {
   std::mutex mutex;
@@ -189,12 +40,6 @@ HostStream* Of(StreamHandle stream) { return reinterpret_cast<HostStream*>(strea
 HostEvent* Of(EventHandle event) { return reinterpret_cast<HostEvent*>(event); }
 HostGraph* Of(GraphHandle graph) { return reinterpret_cast<HostGraph*>(graph); }
 
-absl::Status WaitForMark(Mark& mark) {
-  std::unique_lock<std::mutex> lock(mark.mutex);
-  mark.changed.wait(lock, [&] { return mark.done; });
-  return mark.status;
-}
-
 absl::Status CheckOrdinal(int ordinal) {
   if (ordinal == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("there is no GPU ", ordinal, "; the only one is 0"));
@@ -207,6 +52,13 @@ absl::Status Copy(StreamHandle stream, std::byte* to, const std::byte* from, siz
     copy.Writes(to, bytes);
     if (bytes > 0) std::memcpy(to, from, bytes);
   });
+}
+
+// Between host and device.
+absl::Status CopyOfHost(StreamHandle stream, std::byte* to, const std::byte* from, size_t bytes,
+                        const std::byte* host) {
+  LS_RETURN_IF_ERROR(Copy(stream, to, from, bytes));
+  return IsPinned(host, bytes) ? absl::OkStatus() : Of(stream)->Synchronize();
 }
 
 }  // namespace
@@ -224,11 +76,9 @@ absl::Status EnqueueFallible(StreamHandle stream, std::function<absl::Status()> 
   return Of(stream)->Push({.work = std::move(work)});
 }
 
-int HostLaunchesWaiting() { return launches_waiting; }
-int CapturedWork(StreamHandle stream) { return static_cast<int>(Of(stream)->captured()); }
-
 absl::Status SelectDevice(int ordinal) {
   LS_RETURN_IF_ERROR(CheckOrdinal(ordinal));
+  LS_RETURN_IF_ERROR(LostDevice());
   if (!TakeOfHostGpu(0)) return absl::ResourceExhaustedError("the GPU has no room for another context");
   NoteDevice();
   return absl::OkStatus();
@@ -249,12 +99,13 @@ std::string RuntimeName() { return "host execution"; }
 absl::Status MemoryNow(int64_t* free_bytes, int64_t* total_bytes) {
   *total_bytes = HostGpuTotal();
   *free_bytes = HostGpuFree();
-  return absl::OkStatus();
+  return LostDevice();
 }
 
 absl::StatusOr<std::byte*> AllocateDevice(size_t bytes) {
   RequireDevice("allocating device memory");
   RequireNoCapture("allocating device memory");
+  LS_RETURN_IF_ERROR(LostDevice());
   return DeviceMemory::Get().Allocate(bytes);
 }
 void FreeDevice(std::byte* memory) {
@@ -265,6 +116,7 @@ void FreeDevice(std::byte* memory) {
 absl::StatusOr<std::byte*> AllocatePinned(size_t bytes) {
   RequireDevice("allocating pinned memory");
   RequireNoCapture("allocating pinned memory");
+  LS_RETURN_IF_ERROR(LostDevice());
   void* memory = bytes > kMostHostBytes ? nullptr : std::aligned_alloc(Buffer::kAlignment, Pages(bytes));
   if (memory == nullptr) {
     return absl::ResourceExhaustedError(absl::StrCat("the host has no room for ", bytes, " pinned bytes"));
@@ -285,6 +137,7 @@ void FreePinned(std::byte* memory) {
 
 absl::StatusOr<StreamHandle> CreateStream() {
   RequireDevice("making a stream");
+  LS_RETURN_IF_ERROR(LostDevice());
   return reinterpret_cast<StreamHandle>(new HostStream);
 }
 void DestroyStream(StreamHandle stream) {
@@ -293,6 +146,7 @@ void DestroyStream(StreamHandle stream) {
 }
 absl::StatusOr<EventHandle> CreateEvent() {
   RequireDevice("making an event");
+  LS_RETURN_IF_ERROR(LostDevice());
   return reinterpret_cast<EventHandle>(new HostEvent);
 }
 absl::StatusOr<EventHandle> CreateTimingEvent() { return CreateEvent(); }
@@ -323,7 +177,7 @@ absl::Status WaitForEvent(EventHandle event) {
   RequireNoCapture("waiting for an event");
   const std::shared_ptr<Mark> mark = Of(event)->Newest();
   if (mark == nullptr) return absl::OkStatus();
-  absl::Status status = WaitForMark(*mark);
+  absl::Status status = mark->Wait();
   checker::HostLearns(mark->known);
   return status;
 }
@@ -333,7 +187,7 @@ absl::StatusOr<float> MillisecondsBetween(EventHandle from, EventHandle to) {
   for (int i = 0; i < 2; ++i) {
     const std::shared_ptr<Mark> mark = Of(i == 0 ? from : to)->Newest();
     if (mark == nullptr) return absl::InternalError("time is read between events that were never recorded");
-    LS_RETURN_IF_ERROR(WaitForMark(*mark));
+    LS_RETURN_IF_ERROR(mark->Wait());
     const std::lock_guard<std::mutex> lock(mark->mutex);
     at[i] = mark->at;
   }
@@ -344,7 +198,7 @@ absl::Status StreamWaits(StreamHandle stream, EventHandle event) {
   const std::shared_ptr<Mark> mark = Of(event)->Newest();
   if (mark == nullptr) return absl::OkStatus();
   return EnqueueFallible(stream, [mark] {
-    absl::Status status = WaitForMark(*mark);
+    absl::Status status = mark->Wait();
     checker::StreamOrder::OfThread().Learn(mark->known);
     return status;
   });
@@ -357,11 +211,11 @@ absl::Status Synchronize(StreamHandle stream) {
 
 absl::Status CopyToDevice(StreamHandle stream, std::byte* device, const std::byte* host, size_t bytes) {
   RequireNoCapture("copying to the device");
-  return Copy(stream, device, host, bytes);
+  return CopyOfHost(stream, device, host, bytes, host);
 }
 absl::Status CopyToHost(StreamHandle stream, std::byte* host, const std::byte* device, size_t bytes) {
   RequireNoCapture("copying to the host");
-  return Copy(stream, host, device, bytes);
+  return CopyOfHost(stream, host, device, bytes, host);
 }
 absl::Status CopyOnDevice(StreamHandle stream, std::byte* to, const std::byte* from, size_t bytes) {
   // A GPU would copy something.
