@@ -19,12 +19,21 @@ inline constexpr bool kPoisonsMemory = true;
 inline constexpr bool kPoisonsMemory = false;
 #endif
 
+// Every two bytes fill the exponents of F16, BF16 and F32. 0x7fa0 also makes the NaN a signalling one in BF16 and F32;
+// F64 needs 0x7ff4 in its highest two bytes, which gives quiet ones there.
+inline constexpr unsigned char kPoison[] = {0xa0, 0x7f, 0xa0, 0x7f, 0xa0, 0x7f, 0xf4, 0x7f};
+
 // REQUIRES: `memory` begins at an even address.
 inline void Poison(absl::Span<std::byte> memory) {
-  // Every two bytes fill the exponents of F16, BF16 and F32. 0x7fa0 also makes the NaN a signalling one in BF16 and
-  // F32; F64 needs 0x7ff4 in its highest two bytes, which gives quiet ones there.
-  constexpr unsigned char kBytes[] = {0xa0, 0x7f, 0xa0, 0x7f, 0xa0, 0x7f, 0xf4, 0x7f};
-  for (size_t i = 0; i < memory.size(); ++i) memory[i] = std::byte{kBytes[i % sizeof kBytes]};
+  for (size_t i = 0; i < memory.size(); ++i) memory[i] = std::byte{kPoison[i % sizeof kPoison]};
+}
+
+// Whether all of it, and not less than a word, is as Poison leaves it.
+inline bool IsPoison(absl::Span<const std::byte> memory) {
+  for (size_t i = 0; i < memory.size(); ++i) {
+    if (memory[i] != std::byte{kPoison[i % sizeof kPoison]}) return false;
+  }
+  return memory.size() >= sizeof kPoison;
 }
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <vector>
 
 #include "common/tensor/bf16.h"
 
@@ -28,6 +29,15 @@ TEST_CASE("poison: no number of any floating type, and no index of any integer t
   for (const int32_t value : Poisoned<int32_t>()) CHECK(value > most);
   for (const int16_t value : Poisoned<int16_t>()) CHECK(value > 32'000);
   for (const uint8_t value : Poisoned<uint8_t>()) CHECK(value > 1);  // as a bool
+}
+
+TEST_CASE("poison: is told from anything else", "[tensor]") {
+  std::vector<std::byte> memory(20);
+  Poison(absl::MakeSpan(memory));
+  CHECK(IsPoison(memory));
+  memory.back() = std::byte{0};
+  CHECK_FALSE(IsPoison(memory));
+  CHECK_FALSE(IsPoison({}));
 }
 
 TEST_CASE("poison: signalling NaNs, but for what has to be one of F64 at the same time", "[tensor]") {

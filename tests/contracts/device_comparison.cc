@@ -74,7 +74,7 @@ std::map<std::string, Tensor> RandomSources(const Graph& graph, uint64_t seed) {
 }
 
 Values RunCase(Device& device, const Graph& graph, uint64_t seed, bool absolute, const worker::KernelChoices* choices) {
-  const auto plan = Must(Plan::Make(&device, graph, {}, {.choices = choices}));
+  const auto plan = Must(Plan::Make(&device, graph, {}, {.choices = choices, .poison = true}));
   const std::vector<Tensor> tensors = RandomInputs(plan->inputs(), seed, absolute);
   std::vector<worker::InputBytes> bytes;
   for (const Tensor& tensor : tensors) bytes.push_back(tensor.bytes());

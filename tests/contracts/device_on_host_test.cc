@@ -1,5 +1,8 @@
 // The CUDA device in host execution: the suite of all devices, and its own kernels against the reference's, op by op.
 #include <catch2/catch.hpp>
+#include <cstring>
+#include <memory>
+#include <vector>
 
 #include "common/graph/ops/schema.h"
 #include "tests/contracts/device_cases.h"
@@ -8,6 +11,8 @@
 #include "tests/contracts/step_math_contract.h"
 #include "worker/device/choice/devices.h"
 #include "worker/device/cuda/make_device.h"
+#include "worker/device/cuda/runtime/host_gpu.h"
+#include "worker/plan/plan.h"
 
 namespace lockstep {
 
@@ -19,6 +24,7 @@ namespace {
 
 using device::Device;
 using device::DeviceKind;
+using worker::Plan;
 
 TEST_CASE("device on host: own kernels compute what the reference computes, for every op over random shapes",
           "[cuda]") {
@@ -36,6 +42,25 @@ TEST_CASE("device on host: own kernels compute what the reference computes, for 
       CHECK(got == RunCase(*cuda, c.graph, seed, false));
     }
   }
+}
+
+TEST_CASE("device on host: a pass whose inputs are pinned copies nothing from or to pageable memory", "[cuda]") {
+  const auto cuda = Must(device::MakeCudaDevice({}));
+  Dice dice(1000);
+  const auto plan = Must(Plan::Make(cuda.get(), RandomCase(OpType::kDropout, dice).graph, {}, {}));
+  std::vector<std::unique_ptr<device::Buffer>> pinned;
+  std::vector<worker::InputBytes> inputs;
+  for (const Tensor& tensor : RandomInputs(plan->inputs(), 1000, false)) {
+    pinned.push_back(Must(cuda->AllocateHost(tensor.bytes().size())));
+    std::memcpy(pinned.back()->address(), tensor.data(), tensor.bytes().size());
+    inputs.emplace_back(pinned.back()->address(), pinned.back()->size());
+  }
+  const int64_t before = device::cuda::HostPageableCopies();
+
+  for (int pass = 0; pass < 3; ++pass) MustOk(plan->RunPass(inputs, {.seed = 1, .step = 2, .pass = pass}));
+
+  CHECK(device::cuda::HostPageableCopies() == before);
+  MustOk(plan->Synchronize());
 }
 
 TEST_CASE("device on host: a Relu fused behind a batch norm or a sum has the bits of one that is not", "[cuda]") {

@@ -2,9 +2,11 @@
 
 #include <catch2/catch.hpp>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/graph/ops/schema.h"
+#include "common/tensor/poison.h"
 #include "worker/device/choice/devices.h"
 #include "worker/device/cuda/make_device.h"
 #include "worker/device/kernel.h"
@@ -50,9 +52,9 @@ class NodeRun {
       arguments.inputs.back() = Reordered(tensor, row_major, {}, kernel_->input_layout(static_cast<int>(i)));
     }
     for (const std::string& name : node_.outputs) {
-      arguments.outputs.push_back(name.empty() ? nullptr : Allocate(values.at(name).bytes().size()));
+      arguments.outputs.push_back(name.empty() ? nullptr : AllocatePoisoned(values.at(name).bytes().size()));
     }
-    arguments.workspace = Allocate(kernel_->workspace_bytes());
+    arguments.workspace = AllocatePoisoned(kernel_->workspace_bytes());
     MustOk(kernel_->Bind(arguments));
     MustOk(kernel_->Launch(*stream_));
     for (size_t i = 0; i < node_.outputs.size(); ++i) {
@@ -75,6 +77,16 @@ class NodeRun {
   std::byte* Allocate(size_t bytes) {
     buffers_.push_back(Must(device_.Allocate(bytes)));
     return buffers_.back()->address();
+  }
+
+  // For what a kernel has to write before it reads it.
+  std::byte* AllocatePoisoned(size_t bytes) {
+    std::byte* const address = Allocate(bytes);
+    std::vector<std::byte> poison(bytes);
+    Poison(absl::MakeSpan(poison));
+    MustOk(stream_->CopyToDevice(address, poison.data(), bytes));
+    MustOk(stream_->Synchronize());
+    return address;
   }
 
   // Where the tensor at `address` lies in the layout `to`.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -165,12 +166,10 @@ absl::Status Plan::State::CopyInputs(absl::Span<const InputBytes> from, InputsIn
   if (random == nullptr) return stream->Record(*inputs_taken);
   // The staging memory may still be on its way for the pass before.
   LS_RETURN_IF_ERROR(inputs_taken->Wait());
-  random_staging[0] = static_cast<int64_t>(key.seed);
-  random_staging[1] = key.step;
-  random_staging[2] = key.logical_shard;
-  random_staging[3] = key.pass;
-  LS_RETURN_IF_ERROR(
-      stream->CopyToDevice(random, reinterpret_cast<const std::byte*>(random_staging), sizeof(random_staging)));
+  const int64_t numbers[] = {static_cast<int64_t>(key.seed), key.step, key.logical_shard, key.pass};
+  static_assert(sizeof(numbers) == kRandomBytes);
+  std::memcpy(random_staging->address(), numbers, kRandomBytes);
+  LS_RETURN_IF_ERROR(stream->CopyToDevice(random, random_staging->address(), kRandomBytes));
   return stream->Record(*inputs_taken);
 }
 

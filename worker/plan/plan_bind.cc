@@ -45,6 +45,7 @@ void Plan::Release() {
   state.input_copies.clear();
   state.inputs_taken.reset();
   state.random = nullptr;
+  state.random_staging.reset();
   state.arena.reset();
   state.persistent.reset();
   state.gradients.reset();
@@ -117,7 +118,9 @@ absl::Status Plan::State::BindInputs() {
     input_copies.push_back({Address(value), static_cast<size_t>(Bytes(value))});
   }
   LS_ASSIGN_OR_RETURN(inputs_taken, device->NewEvent());
-  if (random_value >= 0) random = Address(random_value);
+  if (random_value < 0) return absl::OkStatus();
+  random = Address(random_value);
+  LS_ASSIGN_OR_RETURN(random_staging, device->AllocateHost(kRandomBytes));
   return absl::OkStatus();
 }
 

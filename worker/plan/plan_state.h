@@ -70,6 +70,9 @@ struct PlanInputCopy {
   size_t bytes = 0;
 };
 
+// Of kRandomInput.
+inline constexpr size_t kRandomBytes = 4 * sizeof(int64_t);
+
 struct Plan::State {
   device::Device* device = nullptr;
   std::unique_ptr<device::Stream> stream;
@@ -80,7 +83,7 @@ struct Plan::State {
   int random_value = -1;                    // kRandomInput, -1 when the graph has none
   std::byte* random = nullptr;              // its device address
   std::unique_ptr<device::Event> inputs_taken;
-  int64_t random_staging[4] = {};
+  std::unique_ptr<device::Buffer> random_staging;  // four numbers of the host, on their way there
 
   std::vector<TensorSpec> outputs;
   std::vector<int> output_values;  // as `outputs`

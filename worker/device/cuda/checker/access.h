@@ -70,6 +70,17 @@ class Cell {
   bool written_by_block(const Now& now) const { return written() && now.SameBlock(write_); }
   const Access& last_write() const { return write_; }
 
+  // Whether enough threads have read it for this read to be neither news nor wrong: nobody has written since, and what
+  // was written before came before all that could make this access.
+  bool IsRead(const Now& now) const {
+    if (!now.SameOperation(read_)) return false;
+    if (read_.who == Who::kBlocks) return true;
+    if (read_.block != now.access.block) return false;
+    if (read_.who == Who::kWarps) return read_.time >= now.barrier;
+    return read_.time == now.access.time &&
+           (read_.who == Who::kLanes ? now.SameWarp(read_) : read_.thread == now.access.thread);
+  }
+
   // Takes the access down. Returns the one that it may not run beside, or null.
   const Access* Read(const Now& now) {
     if (!now.ComesAfter(write_)) return &write_;
@@ -100,8 +111,8 @@ class Cell {
   }
 
  private:
-  Access write_;
   Access read_;
+  Access write_;
   Access other_;  // a read by another stream
 };
 

@@ -130,6 +130,14 @@ void Operation::Touch(const void* memory, size_t bytes, bool write) {
   });
 }
 
+void Operation::Empties(const void* memory, size_t bytes) {
+  Writes(memory, bytes);
+  Piece* const piece = Map().Device(reinterpret_cast<uintptr_t>(memory));
+  if (!kChecks || piece == nullptr) return;
+  piece->shadow->Visit(reinterpret_cast<uintptr_t>(memory) - piece->address, bytes,
+                       [](size_t, Cell& cell) { cell.Begin(Access()); });
+}
+
 void CheckFree(const Piece& piece) {
   if (!kChecks || HostKnows().KnowsAllOf(piece.used)) return;
   Report(absl::StrCat(piece.bytes, " bytes of ", piece.pinned ? "pinned" : "device",

@@ -61,6 +61,9 @@ class Operation {
   void Reads(const void* memory, size_t bytes) { Touch(memory, bytes, false); }
   void Writes(const void* memory, size_t bytes) { Touch(memory, bytes, true); }
 
+  // From here on the memory counts as never written.
+  void Empties(const void* memory, size_t bytes);
+
   const Now& now() const { return now_; }
 
  private:

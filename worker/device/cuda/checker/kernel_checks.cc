@@ -108,16 +108,21 @@ void KernelChecks::TouchMemory(const Request& request, const void* return_addres
   const bool device = Map().InDeviceRange(address);
   if (of_host_ && !device) return;
   now_.access.place = PlaceOf(return_address);
-  if (request.aligned && address % request.bytes != 0) Refuse(request, "which is not aligned to its size");
+  if (request.aligned && (address & (request.bytes - 1)) != 0) Refuse(request, "which is not aligned to its size");
   if (device) {
     TouchDevice(request);
   } else if (dynamic_.Has(address)) {
     const size_t offset = address - dynamic_.from;
     if (offset + request.bytes > dynamic_.bytes) Refuse(request, "part of which is behind dynamic shared memory");
     TouchShadow(request, *dynamic_shadow_, offset, true, "dynamic shared memory");
+  } else if (last_variable_.Has(address) && last_variable_.Has(address + request.bytes - 1)) {
+    TouchVariable(request);
   } else if (const SharedMemory::Found* found = shared_.Find(address, request.bytes); found != nullptr) {
     if (found->variable == nullptr) Refuse(request, "which is in no __shared__ variable");
-    TouchShadow(request, *found->shadow, found->offset, true, found->variable->name);
+    last_shared_ = *found;
+    last_shared_.offset -= address;  // what an address becomes an offset by
+    last_variable_ = {found->variable->offset - last_shared_.offset, found->variable->bytes};
+    TouchVariable(request);
   } else if (request.write || !IsConstant(address)) {
     TouchPinned(request);
   }
@@ -141,6 +146,10 @@ void KernelChecks::TouchDevice(const Request& request) {
   TouchShadow(request, *last_->shadow, request.address - last_->address, false, "device memory");
 }
 
+void KernelChecks::TouchVariable(const Request& request) {
+  TouchShadow(request, *last_shared_.shadow, request.address + last_shared_.offset, true, last_shared_.variable->name);
+}
+
 void KernelChecks::TouchPinned(const Request& request) {
   Piece* const piece = Map().Pinned(request.address);
   if (piece == nullptr || !piece->Has(request.address, request.bytes)) {
@@ -157,16 +166,18 @@ bool KernelChecks::IsConstant(uintptr_t address) {
 
 void KernelChecks::TouchShadow(const Request& request, Shadow& shadow, size_t offset, bool of_block,
                                absl::string_view memory) {
-  shadow.Visit(offset, request.bytes, [&](size_t, Cell& cell) {
-    const bool holds = of_block ? cell.written_by_block(now_) : cell.written();
-    if (of_block && !now_.SameBlock(cell.last_write())) cell.Begin(Access());
-    if (!request.write && !holds) {
-      Report(absl::StrCat(Describe(request), " of ", Readable(memory), ", which nothing has written",
-                          of_block ? " in this block" : "", At(now_.access.place)));
-    }
-    const Access* const past = request.write ? cell.Write(now_) : cell.Read(now_);
-    if (past != nullptr) ReportRace(request, *past, past == &cell.last_write(), memory);
-  });
+  shadow.Visit(
+      offset, request.bytes, [&](size_t, Cell & cell) __attribute__((always_inline)) {
+        if (!request.write && cell.IsRead(now_)) return;
+        const bool holds = of_block ? cell.written_by_block(now_) : cell.written();
+        if (of_block && !now_.SameBlock(cell.last_write())) cell.Begin(Access());
+        if (!request.write && !holds) {
+          Report(absl::StrCat(Describe(request), " of ", Readable(memory), ", which nothing has written",
+                              of_block ? " in this block" : "", At(now_.access.place)));
+        }
+        const Access* const past = request.write ? cell.Write(now_) : cell.Read(now_);
+        if (past != nullptr) ReportRace(request, *past, past == &cell.last_write(), memory);
+      });
 }
 
 void KernelChecks::ReportRace(const Request& request, const Access& past, bool past_wrote, absl::string_view memory) {

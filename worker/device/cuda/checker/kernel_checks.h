@@ -65,6 +65,7 @@ class KernelChecks {
   };
   void TouchMemory(const Request& request, const void* return_address);
   void TouchDevice(const Request& request);
+  void TouchVariable(const Request& request);
   void TouchPinned(const Request& request);
   [[noreturn]] void Refuse(const Request& request, const std::string& why);
   void TouchShadow(const Request& request, Shadow& shadow, size_t offset, bool of_block, absl::string_view memory);
@@ -75,7 +76,10 @@ class KernelChecks {
   const Range built_in_;
   const bool of_host_;
   Range stack_;
-  Piece* last_ = nullptr;  // of device memory, of this launch
+  // The piece of device memory and the __shared__ variable that were touched last in this launch.
+  Piece* last_ = nullptr;
+  SharedMemory::Found last_shared_;
+  Range last_variable_;
   Range dynamic_;
   Range constants_;  // of the program, where the last one was
   std::unique_ptr<Shadow> dynamic_shadow_;

@@ -41,6 +41,9 @@ int HostLaunchesWaiting();
 // How much a stream that is captured has written down.
 int CapturedWork(StreamHandle stream);
 
+// Copies of this process between the GPU and memory of the host that is not pinned, which block who makes them.
+int64_t HostPageableCopies();
+
 // After an error that marks the device as lost (device_lost.h) every call of the process fails with it. For tests: as
 // in a new process from here on. REQUIRES: streams that existed are used no more.
 void ForgetLostHostGpu();

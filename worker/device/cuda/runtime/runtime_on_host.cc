@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status/check.h"
 #include "common/status/status_macros.h"
+#include "common/tensor/poison.h"
 #include "worker/device/cuda/checker/checker.h"
 #include "worker/device/cuda/runtime/device_memory.h"
 #include "worker/device/cuda/runtime/host_gpu.h"
@@ -51,17 +53,25 @@ absl::Status Copy(StreamHandle stream, std::byte* to, const std::byte* from, siz
     copy.Reads(from, bytes);
     copy.Writes(to, bytes);
     if (bytes > 0) std::memcpy(to, from, bytes);
+    // What stands for nothing is nothing.
+    if (IsPoison({to, bytes})) copy.Empties(to, bytes);
   });
 }
+
+std::atomic<int64_t> pageable_copies{0};
 
 // Between host and device.
 absl::Status CopyOfHost(StreamHandle stream, std::byte* to, const std::byte* from, size_t bytes,
                         const std::byte* host) {
   LS_RETURN_IF_ERROR(Copy(stream, to, from, bytes));
-  return IsPinned(host, bytes) ? absl::OkStatus() : Of(stream)->Synchronize();
+  if (IsPinned(host, bytes)) return absl::OkStatus();
+  ++pageable_copies;
+  return Of(stream)->Synchronize();
 }
 
 }  // namespace
+
+int64_t HostPageableCopies() { return pageable_copies; }
 
 absl::Status Enqueue(StreamHandle stream, std::function<void()> work, double milliseconds) {
   return EnqueueFallible(stream, [work = std::move(work), milliseconds] {
