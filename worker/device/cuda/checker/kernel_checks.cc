@@ -166,18 +166,17 @@ bool KernelChecks::IsConstant(uintptr_t address) {
 
 void KernelChecks::TouchShadow(const Request& request, Shadow& shadow, size_t offset, bool of_block,
                                absl::string_view memory) {
-  shadow.Visit(
-      offset, request.bytes, [&](size_t, Cell & cell) __attribute__((always_inline)) {
-        if (!request.write && cell.IsRead(now_)) return;
-        const bool holds = of_block ? cell.written_by_block(now_) : cell.written();
-        if (of_block && !now_.SameBlock(cell.last_write())) cell.Begin(Access());
-        if (!request.write && !holds) {
-          Report(absl::StrCat(Describe(request), " of ", Readable(memory), ", which nothing has written",
-                              of_block ? " in this block" : "", At(now_.access.place)));
-        }
-        const Access* const past = request.write ? cell.Write(now_) : cell.Read(now_);
-        if (past != nullptr) ReportRace(request, *past, past == &cell.last_write(), memory);
-      });
+  shadow.Visit(offset, request.bytes, [&](size_t, Cell& cell) {
+    if (!request.write && cell.IsRead(now_)) return;
+    const bool holds = of_block ? cell.written_by_block(now_) : cell.written();
+    if (of_block && !now_.SameBlock(cell.last_write())) cell.Begin(Access());
+    if (!request.write && !holds) {
+      Report(absl::StrCat(Describe(request), " of ", Readable(memory), ", which nothing has written",
+                          of_block ? " in this block" : "", At(now_.access.place)));
+    }
+    const Access* const past = request.write ? cell.Write(now_) : cell.Read(now_);
+    if (past != nullptr) ReportRace(request, *past, past == &cell.last_write(), memory);
+  });
 }
 
 void KernelChecks::ReportRace(const Request& request, const Access& past, bool past_wrote, absl::string_view memory) {

@@ -27,22 +27,9 @@ class Shadow {
   void Visit(size_t offset, size_t bytes, Visitor visit) {
     const size_t end = offset + bytes;
     while (offset < end) {
-      const size_t page = offset / kPage;
-      if (offset % kPage == 0 && end - offset >= kPage && !is_expanded_[page]) {
-        visit(offset, pages_[page]);
-        offset += kPage;
-        continue;
-      }
-      Expand(page);
-      const size_t word = offset / kWord;
-      if (offset % kWord == 0 && end - offset >= kWord && !IsSplit(word)) {
-        visit(offset, words_[word]);
-        offset += kWord;
-      } else {
-        Split(word);
-        visit(offset, split_[offset]);
-        ++offset;
-      }
+      const Part part = CellAt(offset, end - offset);
+      visit(offset, *part.cell);
+      offset += part.bytes;
     }
   }
 
@@ -50,15 +37,31 @@ class Shadow {
   static constexpr size_t kWord = 4;
   static constexpr size_t kPage = 1024;
 
+  struct Part {
+    Cell* cell;
+    size_t bytes;
+  };
+  // The cell of what begins at `offset` and has `bytes` or less.
+  Part CellAt(size_t offset, size_t bytes) {
+    const size_t page = offset / kPage;
+    if (!is_expanded_[page]) {
+      if (offset % kPage == 0 && bytes >= kPage) return {&pages_[page], kPage};
+      Expand(page);
+    }
+    const size_t word = offset / kWord;
+    if (!is_split_[word]) {
+      if (offset % kWord == 0 && bytes >= kWord) return {&words_[word], kWord};
+      Split(word);
+    }
+    return {&split_[offset], 1};
+  }
+
   size_t pages() const { return bytes_ / kPage + 1; }
   void Expand(size_t page) {
-    if (is_expanded_[page]) return;
     is_expanded_[page] = true;
     std::fill_n(words_ + page * (kPage / kWord), kPage / kWord, pages_[page]);
   }
-  bool IsSplit(size_t word) const { return is_split_[word]; }
   void Split(size_t word) {
-    if (IsSplit(word)) return;
     is_split_[word] = true;
     std::fill_n(split_ + word * kWord, kWord, words_[word]);
   }
