@@ -1,10 +1,12 @@
 // Programs of the host that are broken on purpose, and what is said of each: work that nothing orders, memory that is
 // freed too early, and calls where CUDA forbids them.
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <thread>
 
+#include "common/tensor/poison.h"
 #include "worker/device/cuda/checker/broken_program.h"
 #include "worker/device/cuda/runtime/launch.h"
 
@@ -25,6 +27,7 @@ struct Gpu {
     for (EventHandle& event : events) event = *CreateEvent();
     memory = *AllocateDevice(kBytes);
     pinned = *AllocatePinned(kBytes);
+    std::memset(pinned, 0, kBytes);
     Fill(0);
     (void)Synchronize(streams[0]);
   }
@@ -178,6 +181,19 @@ TEST_CASE("checker: an operation stays within one allocation, and reads what was
                (void)CopyToHost(gpu.streams[0], gpu.pinned, empty, kBytes);
              }),
              Contains("a copy reads device memory, byte 0 of 256, which nothing has written"));
+}
+
+TEST_CASE("checker: memory that poison is copied to holds nothing", "[cuda]") {
+  if (!CheckerIsOn()) return;
+  const auto unwritten = [](size_t bytes) {
+    return SaidOfProgram([bytes](Gpu& gpu) {
+      Poison(absl::MakeSpan(gpu.pinned, bytes));
+      gpu.Bring(0);
+      gpu.CountUp(0);
+    });
+  };
+  CHECK(unwritten(kBytes - 1).empty());
+  CHECK_THAT(unwritten(kBytes), Contains("reads 4 bytes") && Contains("of device memory, which nothing has written"));
 }
 
 TEST_CASE("checker: who captures a stream does not allocate, free, wait, ask or copy to the host", "[cuda]") {

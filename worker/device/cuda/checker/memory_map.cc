@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "common/status/check.h"
+#include "worker/device/cuda/checker/checker.h"
 
 namespace lockstep::device::cuda::checker {
 namespace {
@@ -37,7 +38,7 @@ std::byte* MemoryMap::Take(size_t bytes) {
   Piece& piece = device_[address];
   piece.address = address;
   piece.bytes = bytes;
-  piece.shadow = std::make_unique<Shadow>(bytes);
+  piece.shadow = std::make_unique<Shadow>(kChecks ? bytes : 0);
   std::fill_n(of_chunk_ + first, chunks, &piece);
   return reinterpret_cast<std::byte*>(address);
 }
@@ -56,7 +57,7 @@ void MemoryMap::AddPinned(std::byte* address, size_t bytes) {
   piece.address = at;
   piece.bytes = bytes;
   piece.pinned = true;
-  piece.shadow = std::make_unique<Shadow>(bytes);
+  piece.shadow = std::make_unique<Shadow>(kChecks ? bytes : 0);
 }
 
 void MemoryMap::RemovePinned(std::byte* address) { pinned_.erase(reinterpret_cast<uintptr_t>(address)); }

@@ -9,7 +9,7 @@ namespace {
 
 // Zeroed, and taken of the machine page by page as it is touched.
 template <typename T>
-T* Map(size_t count) {
+T* MapZeroed(size_t count) {
   void* const memory =
       mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   LS_CHECK(memory != MAP_FAILED, "the checker finds addresses for what it notes down");
@@ -20,11 +20,11 @@ T* Map(size_t count) {
 
 Shadow::Shadow(size_t bytes)
     : bytes_(bytes),
-      pages_(Map<Cell>(pages())),
-      is_expanded_(Map<bool>(pages())),
-      words_(Map<Cell>(pages() * kPage / kWord)),
-      is_split_(Map<bool>(pages() * kPage / kWord)),
-      split_(Map<Cell>(pages() * kPage)) {}
+      pages_(MapZeroed<Cell>(pages())),
+      is_expanded_(MapZeroed<bool>(pages())),
+      words_(MapZeroed<Cell>(pages() * kPage / kWord)),
+      is_split_(MapZeroed<bool>(pages() * kPage / kWord)),
+      split_(MapZeroed<Cell>(pages() * kPage)) {}
 
 Shadow::~Shadow() {
   munmap(pages_, pages() * sizeof(Cell));

@@ -139,6 +139,7 @@ TEST_CASE("host execution: a copy that overlaps what it reads is refused", "[cud
 
 TEST_CASE("host execution: a capture is not run, and its replay is, as often as asked", "[cuda]") {
   OwnStream stream;
+  OwnStream other;
   Memory value(1);
   REQUIRE(Zero(stream.handle, value.raw(), sizeof(int)).ok());
   int* const address = value.address;
@@ -147,6 +148,10 @@ TEST_CASE("host execution: a capture is not run, and its replay is, as often as 
   REQUIRE(ForEach(
               stream.handle, 1, LS_KERNEL_LAMBDA(int64_t) { *address += 5; })
               .ok());
+  const EventHandle event = *CreateEvent();
+  REQUIRE(RecordEvent(event, other.handle).ok());
+  CHECK_FALSE(RecordEvent(event, stream.handle).ok());
+  CHECK_FALSE(StreamWaits(stream.handle, event).ok());
   const GraphHandle graph = *EndCapture(stream.handle);
   CHECK(value.Read(stream.handle) == std::vector<int>{0});
   REQUIRE(Replay(graph, stream.handle).ok());
@@ -154,6 +159,7 @@ TEST_CASE("host execution: a capture is not run, and its replay is, as often as 
 
   CHECK(value.Read(stream.handle) == std::vector<int>{10});
   DestroyGraph(graph);
+  DestroyEvent(event);
 }
 
 TEST_CASE("host execution: a stream that waits for an event goes on after it, and drops its work after a failure",

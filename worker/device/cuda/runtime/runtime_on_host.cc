@@ -205,6 +205,7 @@ absl::StatusOr<float> MillisecondsBetween(EventHandle from, EventHandle to) {
 }
 
 absl::Status StreamWaits(StreamHandle stream, EventHandle event) {
+  if (Of(stream)->capturing()) return absl::InternalError("a stream that is captured waits for an event");
   const std::shared_ptr<Mark> mark = Of(event)->Newest();
   if (mark == nullptr) return absl::OkStatus();
   return EnqueueFallible(stream, [mark] {
