@@ -47,7 +47,7 @@ TEST_CASE("device on host: own kernels compute what the reference computes, for 
 TEST_CASE("device on host: a pass whose inputs are pinned copies nothing from or to pageable memory", "[cuda]") {
   const auto cuda = Must(device::MakeCudaDevice({}));
   Dice dice(1000);
-  const auto plan = Must(Plan::Make(cuda.get(), RandomCase(OpType::kDropout, dice).graph, {}, {}));
+  const auto plan = Must(Plan::Make(cuda.get(), RandomCase(OpType::kDropoutTraining, dice).graph, {}, {}));
   std::vector<std::unique_ptr<device::Buffer>> pinned;
   std::vector<worker::InputBytes> inputs;
   for (const Tensor& tensor : RandomInputs(plan->inputs(), 1000, false)) {
