@@ -10,7 +10,7 @@ def e2e_test(name, data = [], alone = False):
     """
     ls_cases_test(
         name = name,
-        size = "large",  # 15 minutes; the longest takes four where other work shares the machine
+        size = "large",  # 15 minutes; the longest takes five where other work shares the machine
         program = ":tests",
         data = data + [
             "//deploy/cli:lockstep",
