@@ -305,6 +305,16 @@ int Serve(const ChiefOptions& options, EtcdClient* etcd, JobSetup& setup, JobSto
   return code;
 }
 
+// SetUpJob, which may read data for long, has changed nothing yet: a stop ends the process at once.
+absl::StatusOr<JobSetup> SetUpUnlessStopped(const ChiefOptions& options, const sigset_t& signals, int& exit_code) {
+  const SignalThread signal_thread(signals, [](int signal) {
+    LS_LOG(info, "stopped by ", StopSignalName(signal), " while the job was being read; nothing has begun");
+    FlushLog();
+    _exit(kExitPreempted);
+  });
+  return SetUpJob(options, exit_code);
+}
+
 }  // namespace
 
 int ChiefMain(const ChiefOptions& options) {
@@ -318,7 +328,7 @@ int ChiefMain(const ChiefOptions& options) {
   StartLiveness("chief", options.directory.empty() ? "" : LogFolder(options.directory));
 
   int exit_code = kExitBug;
-  absl::StatusOr<JobSetup> setup = SetUpJob(options, exit_code);
+  absl::StatusOr<JobSetup> setup = SetUpUnlessStopped(options, signals, exit_code);
   if (!setup.ok()) return EndEarly(setup.status(), exit_code);
   if (!IsInBucket(setup->directory)) SetDumpFolder(LogFolder(setup->directory));
   RaiseDescriptorLimitFor(setup->policy);

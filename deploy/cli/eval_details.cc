@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -47,7 +48,7 @@ std::string ClassesText(const worker::ClassReport& report, const std::vector<std
     const worker::ClassFigures& figures = report.classes[c];
     absl::StrAppendFormat(&text, "%5d %11d %7d %10.4f %7.4f %7.4f %7.4f\n", c, figures.labels, figures.predicted,
                           figures.precision, figures.recall, figures.f1, figures.auc);
-    if (c < names.size()) text.insert(text.size() - 1, absl::StrCat("  ", EscapeControls(names[c])));
+    if (c < names.size()) text.insert(text.size() - 1, absl::StrCat("  ", absl::Utf8SafeCEscape(names[c])));
   }
   absl::StrAppendFormat(&text, "mean %45.4f %7.4f\n", report.macro_f1, report.macro_auc);
   return text;

@@ -110,7 +110,9 @@ std::vector<std::string> LocalRun::WorkerWords(int index) const {
   }
   const int local_rank = here ? index : options_.hosts[static_cast<size_t>(index)].local_rank;
   words.insert(words.end(), {"--name", supervisor::RoleName({.chief = false, .index = index}), "--device",
-                             options_.device, "--local-rank", absl::StrCat(local_rank)});
+                             options_.device, "--local-rank", absl::StrCat(local_rank),
+                             // A chief may read its data for long before it is there; that it lives is watched here.
+                             "--connect-timeout", "86400"});
   for (const std::string& root : options_.data_roots) words.insert(words.end(), {"--data-root", root});
   const std::vector<std::string> notices = NoticeWords(options_.notices);
   words.insert(words.end(), notices.begin(), notices.end());

@@ -178,7 +178,7 @@ TEST_CASE("bad input: callers without the token are refused and counted, and the
   // The chief may still be about to make it: it is waited for, but not in silence.
   Write(wrong, "");
   const Result empty = Run({"worker", "--chief-file", address, "--token-file", wrong, "--connect-timeout", "2"});
-  CHECK(empty.code == kExitBadToken);
+  CHECK(empty.code == kExitChiefUnreachable);
   CHECK_THAT(empty.output, Contains("waiting for the job's token") && Contains(wrong));
 
   const Result status = Run({"status", "--dir", directory});

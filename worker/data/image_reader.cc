@@ -113,8 +113,9 @@ absl::StatusOr<Image> ImageReader::Make(absl::string_view bytes, const std::stri
     if (!form_.size.has_value()) return image;
     const ImageSize scaled = ScaledSize({image.height, image.width}, *form_.size, form_.shorter);
     if (scaled.height * scaled.width > kMostPixels) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": an image of ", image.height, " x ", image.width, " pixels is too narrow to be scaled"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": has ", image.height, " x ", image.width, " pixels (height x width); scaled until it covers ",
+          "image_size it would have ", scaled.height, " x ", scaled.width, ", too many"));
     }
     return CropCentre(ScaleImage(image, scaled.height, scaled.width), *form_.size);
   });

@@ -205,7 +205,11 @@ int WorkerMain(const WorkerOptions& options) {
   if (absl::IsCancelled(token.status())) return EndPreempted(token.status());
   absl::StatusOr<CallerKey> key =
       token.ok() ? CallerKeyOf(*token, Role::kJoin) : absl::StatusOr<CallerKey>(token.status());
-  if (!key.ok()) return Fail(key.status(), kExitBadToken);
+  if (!key.ok()) {
+    // No chief has made it yet; a credential that is wrong is another matter.
+    const bool missing = absl::IsNotFound(key.status()) && !options.token_file.empty();
+    return Fail(key.status(), missing ? kExitChiefUnreachable : kExitBadToken);
+  }
   if (!options.chief_file.empty() && !IsInBucket(options.chief_file)) key->socket = SocketBeside(options.chief_file);
 
   const ChiefLocation location{options.chief, options.chief_file, *key, options.chief_etcd};

@@ -34,6 +34,21 @@ ResizeRule RuleOf(const RawAttributes& raw) {
   return rule;
 }
 
+// Sizes of all dimensions hold the batch, which then is that of the export. Without the first one, which stays as it
+// is, they hold for every batch.
+void LeaveOutBatch(const Shape& x, RawAttributes& raw) {
+  auto sizes = Given<std::vector<int64_t>>(raw, "sizes", {});
+  const auto rule = Given<std::string>(raw, "coordinate_transformation_mode", "half_pixel");
+  const bool other = raw.count("axes") != 0 || raw.count("roi") != 0 || rule == "tf_half_pixel_for_nn" ||
+                     Given<std::string>(raw, "keep_aspect_ratio_policy", "stretch") != "stretch";
+  if (other || sizes.size() < 2 || sizes.size() != x.size() || sizes[0] != x[0]) return;
+  sizes.erase(sizes.begin());
+  std::vector<int64_t> axes(sizes.size());
+  std::iota(axes.begin(), axes.end(), 1);
+  raw["sizes"] = std::move(sizes);
+  raw["axes"] = std::move(axes);
+}
+
 // What the op Resize does itself.
 bool IsPlain(const ResizeRule& rule, const std::string& policy) {
   static const auto* const kPlain = new std::set<std::string>(
@@ -176,6 +191,8 @@ absl::Status OnnxImporter::ReadResize(Call& call) {
   if (inputs.empty()) return absl::InvalidArgumentError("has no input");
   Call own{&node, std::move(call.attributes), call.label};
   LS_RETURN_IF_ERROR(TakeAttributeInputs(own, OpType::kResize, &inputs));
+  LS_ASSIGN_OR_RETURN(const ValueInfo x, InfoOf(inputs[0]));
+  LeaveOutBatch(x.shape, own.attributes);
   const ResizeRule rule = RuleOf(own.attributes);
   if (IsPlain(rule, Given<std::string>(own.attributes, "keep_aspect_ratio_policy", "stretch"))) {
     return Emit(own, OpType::kResize, std::move(inputs), OutputsOf(node));

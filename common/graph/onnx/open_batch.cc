@@ -40,6 +40,15 @@ void LoosenShapes(Graph* graph, int64_t batch) {
   }
 }
 
+// Whether a node makes a batch of its own out of any, so that what behind it has the batch for which it was read.
+bool SetsBatch(const Node& node, const Graph& graph) {
+  if (node.op != OpType::kResize) return false;
+  const auto& resize = std::get<ResizeAttributes>(node.attributes);
+  const auto rank = static_cast<int64_t>(graph.values.at(node.inputs[0]).shape.size());
+  return !resize.sizes.empty() && (resize.axes.empty() || std::count(resize.axes.begin(), resize.axes.end(), 0) != 0 ||
+                                   std::count(resize.axes.begin(), resize.axes.end(), -rank) != 0);
+}
+
 // How a shape that is `a` for one batch and `b` for another follows the batch.
 std::optional<Shape> Follow(const Shape& a, const Shape& b, int64_t batch_a, int64_t batch_b) {
   if (a.size() != b.size()) return std::nullopt;
@@ -57,6 +66,8 @@ absl::StatusOr<BatchOpening> OpenBatch(const Graph& graph, int64_t batch) {
   BatchOpening result;
   LS_ASSIGN_OR_RETURN(result.graph, Bound(graph, batch));
   if (!HasBatch(graph)) return result;
+  const auto sets_batch = [&](const Node& node) { return SetsBatch(node, result.graph); };
+  if (std::any_of(graph.nodes.begin(), graph.nodes.end(), sets_batch)) return result;
   Graph loose = graph;
   LoosenShapes(&loose, batch);
   const absl::StatusOr<Graph> same = Bound(loose, batch);

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "common/graph/onnx/open_batch.h"
+#include "common/graph/ops/resize.h"
 #include "tests/conformance/onnx/one_node.h"
 #include "tests/gradients/gradient_check.h"
 
@@ -192,6 +194,34 @@ TEST_CASE("layers: resizing keeps constants, and a line where no border is near"
       }
     }
   }
+}
+
+// PyTorch writes the batch of the export among the sizes.
+TEST_CASE("layers: sizes that name the batch hold for every batch", "[onnx]") {
+  for (const char* const mode : {"linear", "nearest", "cubic"}) {
+    CAPTURE(mode);
+    const Tensor x = Tensor::Zeros(DType::kF64, {2, 3, 4, 5});
+    OneNode node("Resize");
+    node.Input(&x);
+    node.Input(nullptr);
+    node.Input(nullptr);
+    node.Known(Known({2, 3, 8, 7}));
+    node.SetString("mode", mode);
+    auto model = node.Import();
+    REQUIRE(model.ok());
+    model->graph.inputs[0].shape[0] = kBatchDim;
+    const auto opening = OpenBatch(model->graph, 2);
+    REQUIRE(opening.ok());
+    CHECK(opening->open);
+    CHECK(opening->shapes.at(model->graph.outputs[0]) == Shape{kBatchDim, 3, 8, 7});
+  }
+  Graph graph;
+  AppendInput(&graph, {"x", DType::kF32, {kBatchDim, 3, 4, 5}});
+  graph.nodes.push_back({"resize", OpType::kResize, {"x"}, {"y"}, ResizeAttributes{.sizes = {2, 3, 8, 7}}});
+  graph.outputs = {"y"};
+  const auto fixed = OpenBatch(graph, 2);
+  REQUIRE(fixed.ok());
+  CHECK_FALSE(fixed->open);  // another batch would become one of two samples
 }
 
 TEST_CASE("layers: a transform of a transform is the signal again", "[onnx]") {
