@@ -223,6 +223,18 @@ TEST_CASE("written step: workers share the shards and reduce every bucket", "[ac
   CHECK_THAT(std::string(more.message()), Contains("5 workers share 4 logical shards"));
 }
 
+TEST_CASE("written step: with bf16 buckets are complete during backward, as with float32", "[account]") {
+  const Machine machine = FindMachine("h100").value();
+  for (const std::string precision : {"fp32", "bf16"}) {
+    CAPTURE(precision);
+    const WrittenStep step = WriteCase(Gpt("logical_shards: 4, precision: " + precision, kWide), 4).value();
+    const Account account = MakeAccount(step, machine);
+
+    CHECK(step.buckets > 3);
+    CHECK(account.first_bucket_ms < 0.7 * account.gate_ms);
+  }
+}
+
 TEST_CASE("written step: clipping, averages, statistics and native sums are queued as they are", "[account]") {
   Case of{.model =
               "{builtin: {name: mlp, classes: 10, hidden: [8], batch_norm: true, dropout: 0.1}, "

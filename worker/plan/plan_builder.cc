@@ -8,6 +8,7 @@
 #include "common/graph/passes/training_graph.h"
 #include "common/log/log.h"
 #include "common/status/status_macros.h"
+#include "worker/plan/early_gradients.h"
 #include "worker/plan/rewrite.h"
 
 namespace lockstep::worker {
@@ -61,11 +62,18 @@ std::string ChoiceKey(const std::string& label, const std::string& name, const d
   return absl::StrCat(label, "/", name, " ", KindOf(request));
 }
 
+// Gradients that stay are read behind the pass: nothing is gained by finishing them early, and it takes memory longer.
+Graph GraphToPlan(const Graph& graph, const PlanOptions& options) {
+  Graph planned = options.fuse ? RewriteForPlan(graph) : graph;
+  if (!options.keep_gradients || options.accumulate_passes) FinishGradientsEarly(&planned);
+  return planned;
+}
+
 }  // namespace
 
 PlanBuilder::PlanBuilder(device::Device* device, const Graph& graph, const PlanOptions& options)
     : device_(device),
-      graph_(options.fuse ? RewriteForPlan(graph) : graph),
+      graph_(GraphToPlan(graph, options)),
       options_(options),
       state_(std::make_unique<Plan::State>()) {
   state_->device = device;

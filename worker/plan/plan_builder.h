@@ -79,7 +79,7 @@ class PlanBuilder {
   }
 
   device::Device* device_;
-  const Graph graph_;  // rewritten, if the options fuse
+  const Graph graph_;  // as it is planned
   const PlanOptions& options_;
   std::unique_ptr<Plan::State> state_;
 
