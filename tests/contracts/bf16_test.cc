@@ -136,6 +136,42 @@ TEST_CASE("bf16: an op gives what its F32 form gives between widening and roundi
   }
 }
 
+TEST_CASE("bf16: a result may lie where an operand lay that was widened, and nowhere else", "[bf16]") {
+  const auto device = MakeTestedDevice(GENERATE(TestedDevice::kReference, TestedDevice::kCpu));
+  const Shape shape = {3, 40};
+  const Node node{"softmax", OpType::kSoftmaxGrad, {"dy", "y"}, {"dx"}, SoftmaxAttributes{.axis = 1}};
+  const device::Operand operand{.dtype = DType::kBF16, .shape = shape};
+  device::KernelRequest request{.node = &node, .inputs = {operand, operand}, .outputs = {operand}};
+  const auto kernel = Must(device->MakeKernel(request));
+  const auto stream = Must(device->NewStream());
+  const auto workspace = Must(device->Allocate(kernel->workspace_bytes()));
+  NamedTensors values;
+  for (const char* name : {"dy", "y", "dx"}) {
+    Tensor wide = Tensor::Zeros(DType::kF32, shape);
+    const RandomStream numbers = RandomStream::For(1, StreamOfName(name));
+    for (size_t i = 0; i < 120; ++i) wide.elements<float>()[i] = SymmetricUnit(numbers.At(i));
+    values.insert_or_assign(name, Rounded(wide));
+  }
+  const auto run = [&](Tensor& dx) {
+    MustOk(kernel->Bind({{values.at("dy").data(), values.at("y").data()}, {dx.data()}, workspace->address()}));
+    MustOk(kernel->Launch(*stream));
+    MustOk(stream->Synchronize());
+  };
+
+  run(values.at("dx"));
+  run(values.at("y"));
+
+  CHECK(kernel->CanShare(0, 0));
+  CHECK(kernel->CanShare(1, 0));
+  CHECK(BitEqual(values.at("dx"), values.at("y")));
+  const Node norm{"norm", OpType::kRmsNormalization, {"x", "scale"}, {"y"}, LayerNormAttributes{.axis = -1}};
+  const device::Operand scale{.dtype = DType::kF32, .shape = {40}};
+  request = {.node = &norm, .inputs = {operand, scale}, .outputs = {operand}};
+  const auto wide_scale = Must(device->MakeKernel(request));
+  CHECK(wide_scale->CanShare(0, 0));
+  CHECK_FALSE(wide_scale->CanShare(1, 0));
+}
+
 TEST_CASE("bf16: one-hot vectors of indices that are BF16 are where the numbers say", "[bf16]") {
   const TestedDevice which = GENERATE(TestedDevice::kReference, TestedDevice::kCpu, TestedDevice::kCudaOnHost);
   const auto device = MakeTestedDevice(which);

@@ -26,6 +26,11 @@ struct Conversion {
   std::unique_ptr<Kernel> cast;
 };
 
+bool Converts(const std::vector<Conversion>& conversions, int index) {
+  return std::any_of(conversions.begin(), conversions.end(),
+                     [index](const Conversion& conversion) { return static_cast<int>(conversion.index) == index; });
+}
+
 class WidenedKernel final : public Kernel {
  public:
   WidenedKernel(std::unique_ptr<Kernel> kernel, std::vector<Conversion> inputs, std::vector<Conversion> outputs,
@@ -47,7 +52,8 @@ class WidenedKernel final : public Kernel {
   size_t workspace_bytes() const override { return converted_bytes_ + inner_bytes_; }
   Layout input_layout(int) const override { return Layout(); }
   Layout output_layout(int) const override { return Layout(); }
-  bool CanShare(int, int) const override { return false; }
+  // Results are rounded to where they belong when all operands have been widened.
+  bool CanShare(int input, int output) const override { return Converts(inputs_, input) && Converts(outputs_, output); }
 
   absl::Status Bind(const KernelArguments& arguments) override {
     std::byte* workspace = arguments.workspace == nullptr ? nullptr : arguments.workspace + converted_bytes_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 #include <set>
 
 #include "common/graph/build/lenet_metagraph.h"
@@ -98,6 +99,27 @@ TEST_CASE("training graph: with bf16, passes compute with it, and state, losses 
   }
   CHECK(Fingerprint(metagraph).value() != Fingerprint(Lenet()).value());
   CHECK(ParseMetaGraph(SerializeMetaGraph(metagraph).value())->precision == Precision::kBf16);
+}
+
+TEST_CASE("training graph: with bf16 a cross entropy and its gradient read the scores that a product wrote",
+          "[graph]") {
+  MetaGraphRequest request = LenetRequest();
+  request.precision = Precision::kBf16;
+
+  const Graph graph = MakeTrainingGraph(BuildMetaGraph(request).value()).value().graph;
+
+  // By value, the op that makes it.
+  std::map<std::string, OpType> made;
+  for (const Node& node : graph.nodes) made.emplace(node.outputs[0], node.op);
+  int losses = 0;
+  for (const Node& node : graph.nodes) {
+    const bool gradient = node.op == OpType::kSoftmaxCrossEntropyLossGrad;
+    if (!gradient && node.op != OpType::kSoftmaxCrossEntropyLoss) continue;
+    ++losses;
+    CHECK(made.at(node.inputs[gradient ? 1 : 0]) == OpType::kGemm);
+    CHECK(graph.values.at(node.outputs[0]).dtype == (gradient ? DType::kBF16 : DType::kF32));
+  }
+  CHECK(losses == 2);
 }
 
 TEST_CASE("training graph: a loss that a graph computes with bf16 is float32, and can be differentiated", "[graph]") {

@@ -167,7 +167,9 @@ class Rewriter {
   DType OperandType(const Node& node, const WideOperands& wide) const {
     const Treatment treatment = TreatmentOf(node);
     const std::string& result = node.outputs[0];
-    if (treatment == Treatment::kWide || scalars_.count(result) != 0 || IsOutput(result)) return DType::kF32;
+    if (treatment == Treatment::kWide) return DType::kF32;
+    // Of a cross entropy the result is F32 in any case.
+    if (!wide.output(0) && (scalars_.count(result) != 0 || IsOutput(result))) return DType::kF32;
     const bool learned =
         std::any_of(node.inputs.begin(), node.inputs.end(), [&](const auto& v) { return IsLearned(v); });
     if (treatment == Treatment::kNarrow && learned) return DType::kBF16;
