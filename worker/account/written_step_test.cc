@@ -43,9 +43,9 @@ Case TwoProducts() {
           .labels = {"labels", DType::kI64, {}}};
 }
 
-Case Gpt(const std::string& train, int width = 32) {
+Case Gpt(const std::string& train, int width = 32, int vocabulary = 96) {
   return {.model = absl::StrCat("{builtin: {name: gpt2, layers: 2, heads: 2, width: ", width,
-                                ", context: 64, vocabulary: 96}}"),
+                                ", context: 64, vocabulary: ", vocabulary, "}}"),
           .inputs = {"inputs", DType::kI64, {64}},
           .labels = {"labels", DType::kI64, {64}},
           .data = "{tokens: t.bin, sequence_length: 64}",
@@ -233,6 +233,17 @@ TEST_CASE("written step: with bf16 buckets are complete during backward, as with
     CHECK(step.buckets > 3);
     CHECK(account.first_bucket_ms < 0.7 * account.gate_ms);
   }
+}
+
+TEST_CASE("written step: with bf16 products of an odd number of classes have rows that begin on 16 bytes",
+          "[account]") {
+  const auto off_rows = [](int vocabulary) {
+    const Case of = Gpt("logical_shards: 1, precision: bf16", 32, vocabulary);
+    return MakeAccount(WriteCase(of).value(), FindMachine("h100").value()).off_rows[0];
+  };
+
+  CHECK(off_rows(1031) == 0);
+  CHECK(off_rows(1023) > 0);  // too few
 }
 
 TEST_CASE("written step: clipping, averages, statistics and native sums are queued as they are", "[account]") {

@@ -9,6 +9,7 @@
 #include "common/log/log.h"
 #include "common/status/status_macros.h"
 #include "worker/plan/early_gradients.h"
+#include "worker/plan/pad_classes.h"
 #include "worker/plan/rewrite.h"
 
 namespace lockstep::worker {
@@ -63,8 +64,9 @@ std::string ChoiceKey(const std::string& label, const std::string& name, const d
 }
 
 // Gradients that stay are read behind the pass: nothing is gained by finishing them early, and it takes memory longer.
-Graph GraphToPlan(const Graph& graph, const PlanOptions& options) {
+Graph GraphToPlan(const device::Device& device, const Graph& graph, const PlanOptions& options) {
   Graph planned = options.fuse ? RewriteForPlan(graph) : graph;
+  if (options.fuse && device.info().kind == "cuda") PadClasses(&planned);
   if (!options.keep_gradients || options.accumulate_passes) FinishGradientsEarly(&planned);
   return planned;
 }
@@ -73,7 +75,7 @@ Graph GraphToPlan(const Graph& graph, const PlanOptions& options) {
 
 PlanBuilder::PlanBuilder(device::Device* device, const Graph& graph, const PlanOptions& options)
     : device_(device),
-      graph_(GraphToPlan(graph, options)),
+      graph_(GraphToPlan(*device, graph, options)),
       options_(options),
       state_(std::make_unique<Plan::State>()) {
   state_->device = device;
