@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "common/graph/graph_editor.h"
 #include "common/tensor/bf16.h"
 

@@ -15,6 +15,8 @@
 #ifndef LOCKSTEP_WORKER_PLAN_PAD_CLASSES_H_
 #define LOCKSTEP_WORKER_PLAN_PAD_CLASSES_H_
 
+#include <cstdint>
+
 #include "common/graph/ops/ir.h"
 
 namespace lockstep::worker {

@@ -11,8 +11,8 @@
 // take is read from it. Release makes a plan a draft again, with the choices, counters and cancellation that it had.
 //
 // Invariants
-//   * The graph decides the order of nodes, of gradients and of buckets, and whether gradients are kept: equal on every
-//     worker.
+//   * The graph, the kind of device and whether gradients are kept decide the order of nodes, gradients and buckets:
+//     equal on every worker.
 //   * A pass writes into the plan's own memory only, never into a variable.
 //   * The same inputs, variables and key give the same bits in every pass.
 // Threading: owned by the device's owner thread; nodes_executed and Cancel may be used from any thread.
