@@ -42,6 +42,8 @@ if [ -z "$binary" ]; then
   binary=bazel-bin/deploy/cli/lockstep
 fi
 [ -x "$binary" ] || fail 78 "there is no program $binary; without --binary it is built"
+account=$(dirname "$binary")/lockstep_account
+[ -x "$account" ] || fail 78 "there is no program $account, which belongs beside $binary"
 beside=$(dirname "$binary")/liblockstep_cuda.so
 [ ! -f "$beside" ] || cuda=$beside
 
@@ -82,6 +84,7 @@ make_deb() {
   local root=$work/deb file=$out/lockstep_${version}_amd64.deb depends
   install -d "$root/DEBIAN" "$root/usr/bin" "$root/usr/lib/lockstep"
   place "$binary" "$root/usr/lib/lockstep/lockstep"
+  place "$account" "$root/usr/lib/lockstep/lockstep_account"
   [ -z "$cuda" ] || place "$cuda" "$root/usr/lib/lockstep/liblockstep_cuda.so"  # found beside the program
   ln -s ../lib/lockstep/lockstep "$root/usr/bin/lockstep"
   share "$root/usr/share" zsh/vendor-completions
@@ -129,7 +132,9 @@ tree() {
   install -d "$root/bin" "$root/lib"
   : >"$work/packages"
   place "$binary" "$root/bin/lockstep"
+  place "$account" "$root/bin/lockstep_account"
   libraries "$root/bin/lockstep" "$root/lib" "\$ORIGIN/../lib"
+  libraries "$root/bin/lockstep_account" "$root/lib" "\$ORIGIN/../lib"
   share "$root/share" zsh/site-functions
   install -m 644 LICENSE "$root/share/doc/lockstep/LICENSE"
   install -m 644 deploy/systemd/*.service "$root/share/doc/lockstep/examples/"

@@ -14,6 +14,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "common/job/extent.h"
+#include "common/job/image_rules.h"
 #include "common/job/scalar.h"
 #include "common/job/suggest.h"
 #include "common/object_store/s3_url.h"
@@ -205,15 +206,7 @@ void Rules::ArrayFiles(const std::string& section, const DataFiles& files) {
     Error(absl::StrCat(section, ".", key), message);
   };
   if (files.has_sequence_length()) error("sequence_length", "is for tokens; remove the key");
-  if (files.image_size_size() == 1) error("image_size", "takes height and width: [224, 224]");
-  if (files.has_image_resize() && files.image_size_size() == 2 &&
-      files.image_resize() < std::max(files.image_size(0), files.image_size(1))) {
-    error("image_resize", "is less than a side of image_size, which is taken out of it; raise it");
-  }
-  if (files.has_image_resize() && files.image_size_size() == 0) error("image_resize", "needs image_size");
-  if (files.image_size_size() == 0 && files.image_decode() == DataFiles::IMAGE_DECODE_STEP) {
-    error("image_decode", "`step` needs image_size");
-  }
+  for (const ImageMistake& mistake : ImageMistakes(files)) error(mistake.key, mistake.message);
   if (!Sound({absl::StrCat(section, ".format"), absl::StrCat(section, ".labels")})) return;
   const bool one_array = files.format() == DataFiles::FORMAT_IDX || files.format() == DataFiles::FORMAT_NPY;
   if (!files.has_labels()) {
@@ -273,13 +266,9 @@ void Rules::Form(const job::Data& data) {
 }
 
 void Rules::Augmentation(const job::Data& data) {
-  const auto& shares = data.augment().resized_crop();
-  if (shares.empty() || !Sound({"data.augment.resized_crop"})) return;
-  if (shares.size() != 2 || shares[0] > shares[1]) {
-    Error("data.augment.resized_crop", "takes the least and the largest share of an image's area: [0.08, 1]");
-  } else if (data.train().image_decode() != DataFiles::IMAGE_DECODE_STEP && Sound({"data.train.image_decode"})) {
-    Error("data.augment.resized_crop",
-          "takes parts of the images in their files, for which data.train.image_decode has to be `step`");
+  if (!Sound({"data.augment.resized_crop", "data.train.image_decode"})) return;
+  for (const ImageMistake& mistake : AugmentMistakes(data)) {
+    Error(absl::StrCat("data.augment.", mistake.key), mistake.message);
   }
 }
 

@@ -1,5 +1,8 @@
 // `lockstep profile`: where the time of a job's training steps goes, measured in this process, or accounted for on a
 // GPU that is not here.
+#include <unistd.h>
+
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -11,15 +14,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "chief/server/job_setup.h"
-#include "common/graph/serialize.h"
-#include "common/log/escape.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
 #include "common/storage/local/local_storage.h"
 #include "deploy/cli/commands.h"
-#include "worker/account/account_text.h"
-#include "worker/account/machines.h"
+#include "deploy/cli/own_program.h"
 #include "worker/collectives/loopback/loopback_communicator.h"
 #include "worker/device/choice/device_choice.h"
 #include "worker/device/choice/evaluate_node.h"
@@ -132,22 +132,18 @@ absl::StatusOr<chief::JobSetup> SetUp(const ProfileOptions& options, int& exit_c
   return chief::SetUpJob(chief, exit_code);
 }
 
-// What a step would take on a GPU that is not here.
+// What a step would take on a GPU that is not here. The kernels for that are in a program of their own: their shared
+// memory is a part of every thread of the program that has them, and a worker has many threads.
 int AccountOf(const ProfileOptions& options) {
-  const absl::StatusOr<worker::Machine> machine = worker::FindMachine(*options.model_of);
-  if (!machine.ok()) return Fail(machine.status(), kExitUsage);
-  int exit_code = kExitDone;
-  absl::StatusOr<chief::JobSetup> setup = SetUp(options, exit_code);
-  if (!setup.ok()) return Fail(setup.status(), exit_code);
-  const absl::StatusOr<MetaGraph> metagraph = ParseMetaGraph(setup->metagraph_bytes);
-  if (!metagraph.ok()) return Fail(metagraph.status(), kExitBadJob);
-  const absl::StatusOr<worker::WrittenStep> step = worker::WriteStep(*metagraph, setup->job, options.workers);
-  if (!step.ok()) {
-    return Fail(step.status(), options.workers > setup->job.train().logical_shards() ? kExitUsage : kExitBadJob);
-  }
-  std::cout << "job '" << EscapeControls(setup->job.name())
-            << "': " << worker::AccountText(*step, *machine, worker::MakeAccount(*step, *machine));
-  return kExitDone;
+  const std::string program = (fs::path(OwnProgram()).parent_path() / "lockstep_account").string();
+  std::vector<std::string> words = {program, *options.model_of, absl::StrCat(options.workers), options.job_path};
+  words.insert(words.end(), options.overrides.begin(), options.overrides.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execv(program.c_str(), argv.data());
+  return Fail(absl::ErrnoToStatus(errno, absl::StrCat(program, " cannot be started; it belongs beside this program")),
+              kExitBug);
 }
 
 int Profile(const ProfileOptions& options) {

@@ -214,8 +214,7 @@ LS_ONE_OF(Event,
           std::variant<Tick, ChiefConnected, ChiefDisconnected, BeatAnswered, CommandReceived, PlanFinished, Prepared,
                        PreparationFailed, PeersTestedHere, CommunicatorFormed, StateSynced, CollectiveFailed,
                        StepFinished, SliceFinished, TextWritten, ComputingStopped, DigestComputed, KeptTakenUp,
-                       SnapshotDone, ShareUploaded, ShareUploadFailed, TermSignal, InternalError, Observed,
-                       DataLost>);
+                       SnapshotDone, ShareUploaded, ShareUploadFailed, TermSignal, InternalError, Observed, DataLost>);
 
 }  // namespace lockstep::worker
 

@@ -1,0 +1,32 @@
+#include "common/job/image_rules.h"
+
+#include <algorithm>
+
+namespace lockstep {
+
+std::vector<ImageMistake> ImageMistakes(const job::DataFiles& files) {
+  std::vector<ImageMistake> mistakes;
+  const auto& size = files.image_size();
+  if (size.size() == 1) mistakes.push_back({"image_size", "takes height and width: [224, 224]"});
+  if (files.has_image_resize() && size.size() == 2 && files.image_resize() < std::max(size[0], size[1])) {
+    mistakes.push_back({"image_resize", "is less than a side of image_size, which is taken out of it; raise it"});
+  }
+  if (files.has_image_resize() && size.empty()) mistakes.push_back({"image_resize", "needs image_size"});
+  if (files.image_decode() == job::DataFiles::IMAGE_DECODE_STEP && size.empty()) {
+    mistakes.push_back({"image_decode", "`step` needs image_size"});
+  }
+  return mistakes;
+}
+
+std::vector<ImageMistake> AugmentMistakes(const job::Data& data) {
+  const auto& shares = data.augment().resized_crop();
+  if (shares.empty()) return {};
+  if (shares.size() != 2 || shares[0] > shares[1]) {
+    return {{"resized_crop", "takes the least and the largest share of an image's area: [0.08, 1]"}};
+  }
+  if (data.train().image_decode() == job::DataFiles::IMAGE_DECODE_STEP) return {};
+  return {
+      {"resized_crop", "takes parts of the images in their files, for which data.train.image_decode has to be `step`"}};
+}
+
+}  // namespace lockstep
