@@ -109,6 +109,11 @@ absl::StatusOr<std::string> AwaitToken(const WorkerOptions& options, const sigse
   }
 }
 
+// No chief has made the token yet; one that is wrong is another matter.
+int CodeWithoutKey(const WorkerOptions& options, const absl::Status& status) {
+  return absl::IsNotFound(status) && !options.token_file.empty() ? kExitChiefUnreachable : kExitBadToken;
+}
+
 bool IsLoopback(absl::string_view host) {
   return absl::StartsWith(host, "127.") || host == "localhost" || host == "::1";
 }
@@ -205,11 +210,7 @@ int WorkerMain(const WorkerOptions& options) {
   if (absl::IsCancelled(token.status())) return EndPreempted(token.status());
   absl::StatusOr<CallerKey> key =
       token.ok() ? CallerKeyOf(*token, Role::kJoin) : absl::StatusOr<CallerKey>(token.status());
-  if (!key.ok()) {
-    // No chief has made it yet; a credential that is wrong is another matter.
-    const bool missing = absl::IsNotFound(key.status()) && !options.token_file.empty();
-    return Fail(key.status(), missing ? kExitChiefUnreachable : kExitBadToken);
-  }
+  if (!key.ok()) return Fail(key.status(), CodeWithoutKey(options, key.status()));
   if (!options.chief_file.empty() && !IsInBucket(options.chief_file)) key->socket = SocketBeside(options.chief_file);
 
   const ChiefLocation location{options.chief, options.chief_file, *key, options.chief_etcd};

@@ -11,7 +11,7 @@
 namespace lockstep::device {
 
 // `shape` with 1 in every reduced dimension: what the result broadcasts from, whatever keep_dims says.
-inline Shape KeptShape(const ReduceAttributes& attributes, const Shape& shape) {
+[[gnu::always_inline]] inline Shape KeptShape(const ReduceAttributes& attributes, const Shape& shape) {
   Shape kept = shape;
   if (attributes.axes.empty()) {
     if (!attributes.noop_with_empty_axes) kept.assign(shape.size(), 1);
