@@ -21,11 +21,10 @@ inline constexpr int64_t kColumns = 64;            // results side by side
 class Groups {
  public:
   [[gnu::always_inline]] Groups(const ReduceAttributes& attributes, const Shape& shape) {
-    const Shape kept = KeptShape(attributes, shape);
     int64_t step = 1;
     for (size_t i = shape.size(); i-- > 0; step *= shape[i]) {
       if (shape[i] == 1) continue;
-      const bool reduced = kept[i] == 1;
+      const bool reduced = IsReduced(attributes, i, shape.size());
       if (count_ > 0 && count_ <= kMostGroups && groups_[count_ - 1].reduced == reduced) {
         groups_[count_ - 1].extent *= shape[i];
         continue;
