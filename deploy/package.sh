@@ -95,7 +95,7 @@ make_deb() {
 
   mkdir -p "$work/debian"
   printf 'Source: lockstep\n\nPackage: lockstep\nArchitecture: amd64\n' >"$work/debian/control"
-  depends=$(cd "$work" && dpkg-shlibdeps -O -edeb/usr/lib/lockstep/lockstep 2>"$work/shlibdeps") ||
+  depends=$(cd "$work" && dpkg-shlibdeps -O -edeb/usr/lib/lockstep/lockstep -edeb/usr/lib/lockstep/lockstep_account 2>"$work/shlibdeps") ||
     { cat "$work/shlibdeps" >&2; fail 78 "dpkg-shlibdeps failed; the lines above say why"; }
   sed -e "s/@VERSION@/$version/" -e "s/@DEPENDS@/${depends#shlibs:Depends=}/" \
     -e "s/@SIZE@/$(du -sk --apparent-size "$root/usr" | cut -f1)/" deploy/package/control.in >"$root/DEBIAN/control"
