@@ -9,7 +9,8 @@ build=(
   bazel-bootstrap bazel-rules-java bazel-rules-proto bazel-platforms bazel-skylib g++ zlib1g-dev
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev libspdlog-dev libfmt-dev
   libgloo-dev libdnnl-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libisal-dev libssl-dev libipsec-mb-dev
-  libcurl4-openssl-dev libtinyxml2-dev libpng-dev libturbojpeg0-dev libboost-dev libboost-context-dev prometheus-cpp-dev libjs-dygraphs
+  libcurl4-openssl-dev libtinyxml2-dev libpng-dev libturbojpeg0-dev libboost-dev libboost-context-dev
+  prometheus-cpp-dev libjs-dygraphs
 )
 data=(dataset-fashion-mnist bible-kjv)
 test=(catch2 lld clang-format git binutils iproute2 libonnx-dev libonnx-testdata etcd-server
