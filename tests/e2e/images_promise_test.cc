@@ -32,6 +32,22 @@ std::vector<std::string> ShortSettings(const std::string& folder = FolderOfImage
   return settings;
 }
 
+// One worker is killed on the way, then all processes.
+void RunWithKills(LocalJob& job, int killed) {
+  job.StartChief(2);
+  job.StartWorker(0);
+  job.StartWorker(1);
+  job.WaitForStep(20);
+  job.Kill(absl::StrCat("worker-", killed));
+  job.StartWorker(killed);
+  job.WaitForStep(60);
+  job.KillEverything();
+  job.StartChief(2);
+  job.StartWorker(0);
+  job.StartWorker(1);
+  for (const char* const process : {"chief", "worker-0", "worker-1"}) CHECK(job.WaitForEnd(process) == Ended{});
+}
+
 }  // namespace
 
 TEST_CASE("promise: images that change at random are the same for one worker and for those that are killed", "[e2e]") {
@@ -43,20 +59,7 @@ TEST_CASE("promise: images that change at random are the same for one worker and
   CHECK(plain.Digest() != undisturbed.Digest());
 
   LocalJob job("killed.images", kJob, ImageSettings());
-  job.StartChief(2);
-  job.StartWorker(0);
-  job.StartWorker(1);
-  job.WaitForStep(20);
-  job.Kill("worker-1");
-  job.StartWorker(1);
-  job.WaitForStep(60);
-  job.KillEverything();
-  job.StartChief(2);
-  job.StartWorker(0);
-  job.StartWorker(1);
-  CHECK(job.WaitForEnd("chief") == Ended{});
-  CHECK(job.WaitForEnd("worker-0") == Ended{});
-  CHECK(job.WaitForEnd("worker-1") == Ended{});
+  RunWithKills(job, 1);
   CHECK(job.Digest() == undisturbed.Digest());
 
   // Rows of a prediction are in the order of the files, with folders of classes or of nothing.
@@ -86,20 +89,7 @@ TEST_CASE("promise: images that stay in their files give the same weights, cut a
   CHECK(undisturbed.Digest() != held.Digest());
   LocalJob job("killed.crops", kJob, ShortSettings());
   for (const std::string& setting : crops) job.Override(setting);
-  job.StartChief(2);
-  job.StartWorker(0);
-  job.StartWorker(1);
-  job.WaitForStep(20);
-  job.Kill("worker-0");
-  job.StartWorker(0);
-  job.WaitForStep(60);
-  job.KillEverything();
-  job.StartChief(2);
-  job.StartWorker(0);
-  job.StartWorker(1);
-  CHECK(job.WaitForEnd("chief") == Ended{});
-  CHECK(job.WaitForEnd("worker-0") == Ended{});
-  CHECK(job.WaitForEnd("worker-1") == Ended{});
+  RunWithKills(job, 0);
   CHECK(job.Digest() == undisturbed.Digest());
 }
 

@@ -14,12 +14,6 @@ namespace {
 
 constexpr double kCubic = -0.75;  // PyTorch's, and ONNX's
 
-std::string TextOf(const RawAttributes& raw, const std::string& name, const std::string& otherwise) {
-  const auto found = raw.find(name);
-  const auto* const text = found == raw.end() ? nullptr : std::get_if<std::string>(&found->second);
-  return text == nullptr ? otherwise : *text;
-}
-
 }  // namespace
 
 // X [N, C, D1, .., Dr] and a grid [N, O1, .., Or, r] whose last dimension counts the coordinates from Dr to D1. Every
@@ -84,8 +78,8 @@ class OnnxImporter::GridSample : private Expansion {
     channels_ = x.shape[1];
     size_.assign(x.shape.begin() + 2, x.shape.end());
     out_.assign(grid.shape.begin() + 1, grid.shape.end() - 1);
-    mode_ = TextOf(raw, "mode", "linear");
-    padding_ = TextOf(raw, "padding_mode", "zeros");
+    mode_ = GivenOf<std::string>(raw, "mode", "linear");
+    padding_ = GivenOf<std::string>(raw, "padding_mode", "zeros");
     aligned_ = IntOf(raw, "align_corners", 0) != 0;
     if (mode_ == "bilinear") mode_ = "linear";
     if (mode_ == "bicubic") mode_ = "cubic";

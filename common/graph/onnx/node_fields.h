@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -56,10 +58,16 @@ inline std::vector<std::string> OutputsOf(const onnx::NodeProto& node) {
   return outputs;
 }
 
-inline int64_t IntOf(const RawAttributes& attributes, const std::string& name, int64_t otherwise) {
+// What it is given as, where its type is T; else `otherwise`.
+template <typename T>
+T GivenOf(const RawAttributes& attributes, const std::string& name, T otherwise) {
   const auto found = attributes.find(name);
-  const auto* value = found == attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
-  return value == nullptr ? otherwise : *value;
+  const T* const value = found == attributes.end() ? nullptr : std::get_if<T>(&found->second);
+  return value == nullptr ? std::move(otherwise) : *value;
+}
+
+inline int64_t IntOf(const RawAttributes& attributes, const std::string& name, int64_t otherwise) {
+  return GivenOf<int64_t>(attributes, name, otherwise);
 }
 
 // Unimplemented for an attribute beside those, which a reader would leave out.

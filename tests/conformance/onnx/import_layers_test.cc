@@ -42,6 +42,16 @@ std::string GradientsOf(const OneNode& node, std::vector<const Tensor*> values, 
   return CheckGradients(std::move(test), seed);
 }
 
+OneNode Sampling(const Tensor& x, const Tensor& places, const char* mode, const char* padding, bool aligned) {
+  OneNode node("GridSample");
+  node.Input(&x);
+  node.Input(&places);
+  node.SetString("mode", mode);
+  node.SetString("padding_mode", padding);
+  node.Set("align_corners", aligned ? 1 : 0);
+  return node;
+}
+
 }  // namespace
 
 TEST_CASE("layers: CumProd is the product of what lies before, or behind", "[onnx]") {
@@ -111,29 +121,18 @@ TEST_CASE("layers: volumes are sampled where an affine grid says, and gradients 
         grid.Known(Known({2, 2, 3, 4, 2}));
         grid.Set("align_corners", aligned ? 1 : 0);
         const Tensor places = Tensor::Of<double>({2, 3, 4, 2, 3}, grid.Run().at("y0"));
-        OneNode node("GridSample");
-        node.Input(&x);
-        node.Input(&places);
-        node.SetString("mode", mode);
-        node.SetString("padding_mode", padding);
-        node.Set("align_corners", aligned ? 1 : 0);
         std::vector<double> expected = ElementsOf(x);
         for (size_t plane = 6; plane < 12; ++plane) {
           std::reverse(expected.begin() + static_cast<int64_t>(plane * 8),
                        expected.begin() + static_cast<int64_t>(plane * 8 + 8));
         }
 
-        CheckClose(node.Run().at("y0"), expected);
+        CheckClose(Sampling(x, places, mode, padding, aligned).Run().at("y0"), expected);
 
         // Elsewhere, also far outside; between the kinks.
         Tensor anywhere = dice.Distinct({2, 2, 1, 2, 3});
         for (double& coordinate : anywhere.elements<double>()) coordinate *= 2.2;
-        OneNode moved("GridSample");
-        moved.Input(&x);
-        moved.Input(&anywhere);
-        moved.SetString("mode", mode);
-        moved.SetString("padding_mode", padding);
-        moved.Set("align_corners", aligned ? 1 : 0);
+        const OneNode moved = Sampling(x, anywhere, mode, padding, aligned);
         // The nearest element stays the same where the place moves a little.
         CHECK(GradientsOf(moved, {&x, &anywhere}, 3, mode == std::string("nearest") ? 1 : 2) == "");
       }
@@ -151,11 +150,7 @@ TEST_CASE("layers: places outside of an image are mirrored at its border, as oft
       grid.push_back(0);
     }
     const Tensor places = Tensor::Of<double>({1, 1, 6, 2}, grid);
-    OneNode node("GridSample");
-    node.Input(&x);
-    node.Input(&places);
-    node.SetString("padding_mode", "reflection");
-    node.Set("align_corners", aligned ? 1 : 0);
+    const OneNode node = Sampling(x, places, "linear", "reflection", aligned);
     // Through the middle of the first and last element, or along their outer sides.
     const std::vector<double> through = {20, 30, 30, 20, 20, 40}, along = {10, 20, 40, 30, 40, 20};
     CheckClose(node.Run().at("y0"), aligned ? through : along);
