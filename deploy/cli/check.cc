@@ -56,7 +56,12 @@ void PrintPlan(const worker::ReplicaForecast& forecast) {
     std::cout << absl::StreamFormat("      %8.2f MiB  %s\n", MiB(peak.parts[i].bytes),
                                     EscapeControls(peak.parts[i].name));
   }
-  for (const std::string& node : forecast.nodes) std::cout << "      " << EscapeControls(node) << "\n";
+  for (const worker::PlannedStep& step : forecast.steps) {
+    std::cout << "      " << EscapeControls(step.text) << "\n";
+    for (const device::Refusal& refusal : step.refusals) {
+      std::cout << "          not by " << refusal.implementation << ": " << EscapeControls(refusal.reason) << "\n";
+    }
+  }
 }
 
 int Check(CheckOptions options) {
@@ -90,7 +95,8 @@ void AddCheck(CLI::App& app, int& exit_code) {
   command->add_option("job", options->job.path, "The job file");
   command->add_option("--set", options->job.overrides, "Override a setting: key=value")->allow_extra_args(false);
   command->add_option("--dir", options->job.directory, "The job's directory (default: checkpoint.dir of the job)");
-  command->add_flag("--plan", options->plan, "Also say where a worker's memory goes, and the kernel of every node");
+  command->add_flag("--plan", options->plan,
+                    "Also say where a worker's memory goes, and the kernel of every node, with what refused it");
   command->add_option("--device", options->device, "What workers are told to compute on: auto, cpu, cuda or cuda:N")
       ->capture_default_str();
   command->add_option("--listen", options->job.listen, "Where the chief will be told to listen, HOST:PORT");

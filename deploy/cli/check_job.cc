@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "chief/server/job_directory.h"
 #include "common/log/log.h"
 #include "common/net/listen.h"
@@ -29,23 +28,23 @@ constexpr size_t kNamedNodes = 5;
 void CheckKernels(const worker::ReplicaForecast& forecast, Findings& findings) {
   std::map<std::string, int> ops;
   std::vector<std::string> slow;
-  for (const std::string& node : forecast.nodes) {  // "<node> <op> reference"
+  for (const worker::PlannedStep& step : forecast.steps) {
     // Counting labels costs nothing.
-    if (!absl::EndsWith(node, " reference") || absl::StrContains(node, " LossWeights ")) continue;
-    const std::vector<std::string> words = absl::StrSplit(node, ' ');
-    slow.push_back(words.front());
-    ++ops[words[words.size() - 2]];
+    if (step.implementation != "reference" || step.op == "LossWeights") continue;
+    slow.push_back(step.node);
+    ++ops[step.op];
   }
-  if (slow.empty() || slow.size() == forecast.nodes.size()) return;
+  if (slow.empty() || slow.size() == forecast.steps.size()) return;
   std::vector<std::string> counts;
   for (const auto& [op, count] : ops) counts.push_back(absl::StrCat(count, " ", op));
   const size_t named = std::min(slow.size(), kNamedNodes);
   findings.Warn(
       "kernels",
-      absl::StrCat(slow.size(), " of ", forecast.nodes.size(),
+      absl::StrCat(slow.size(), " of ", forecast.steps.size(),
                    " nodes run on the reference kernels, which are slow: ", absl::StrJoin(counts, ", "), "; they are ",
                    absl::StrJoin(slow.begin(), slow.begin() + static_cast<std::ptrdiff_t>(named), ", "),
-                   slow.size() > named ? ", ..." : "", ". `lockstep profile` says what share of a step they take"));
+                   slow.size() > named ? ", ..." : "",
+                   ". `lockstep check --plan` says why, and `lockstep profile` what share of a step they take"));
 }
 
 // What one worker will hold, and what it will compute with.

@@ -104,7 +104,7 @@ void Run(const Arguments& arguments) {
     best_kernels = kernels;
   }
   if (arguments.describe) {
-    for (const std::string& line : plan->Describe()) std::fprintf(stderr, "%s\n", line.c_str());
+    for (const PlannedStep& step : plan->Describe()) std::fprintf(stderr, "%s\n", step.text.c_str());
     for (const auto& [node, us] : fastest) std::fprintf(stderr, "%8.1f us  %s\n", us, node.c_str());
   }
   std::printf(

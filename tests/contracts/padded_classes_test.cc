@@ -78,7 +78,9 @@ TEST_CASE("padded classes: a GPU's pass has the loss and the gradients of the gr
   const auto defined = Must(Plan::Make(reference.get(), graph, variables.addresses, {.fuse = false}));
   const auto planned = Must(Plan::Make(cuda.get(), graph, on_device.addresses, {}));
   int padded = 0;
-  for (const std::string& line : planned->Describe()) padded += absl::StrContains(line, ".padded") ? 1 : 0;
+  for (const worker::PlannedStep& step : planned->Describe()) {
+    padded += absl::StrContains(step.text, ".padded") ? 1 : 0;
+  }
   // Weights, labels, and what is cut off the gradient of the weights, of a bias that of the bias, too.
   CHECK(padded >= 4);
 

@@ -30,6 +30,13 @@ struct Operand {
 // What a plan fuses behind a node: the kernel applies it to its first output.
 enum class Epilogue : uint8_t { kNone, kRelu };
 
+// An implementation that serves the op, but not the node.
+struct Refusal {
+  std::string implementation;  // Implementation::name
+  std::string reason;
+  friend bool operator==(const Refusal&, const Refusal&) = default;
+};
+
 struct KernelRequest {
   // REQUIRES: outlives the call (not the kernel).
   const Node* node = nullptr;
@@ -48,6 +55,9 @@ struct KernelRequest {
   // Where MakeKernel writes, in one line, what is wrong with its choice: a library refuses a node that it should serve,
   // or a kernel was tried and found wrong. REQUIRES: outlives the call, and is empty. Null: nobody asks.
   std::string* remark = nullptr;
+  // Where MakeKernel adds those that the device prefers to the one that serves the request, in its order. REQUIRES:
+  // outlives the call. Null: nobody asks.
+  std::vector<Refusal>* refusals = nullptr;
 };
 
 struct ReorderRequest {

@@ -110,8 +110,8 @@ TEST_CASE("padded classes: a plan for a host's processor has none", "[plan]") {
   const Graph graph = Must(MakeTrainingGraph(Model("gpt2", kOddClasses))).graph;
   const auto device = Must(device::MakeDevice(device::DeviceKind::kCpu, {}));
 
-  for (const std::string& line : Must(Plan::Draft(device.get(), graph, {}))->Describe()) {
-    CHECK_THAT(line, !Catch::Contains(".padded"));
+  for (const PlannedStep& step : Must(Plan::Draft(device.get(), graph, {}))->Describe()) {
+    CHECK_THAT(step.text, !Catch::Contains(".padded"));
   }
 }
 

@@ -97,11 +97,14 @@ PlanPeak Plan::Peak() const {
 absl::Duration Plan::longest_node() const { return state_->longest_node; }
 const KernelChoices& Plan::choices() const { return state_->choices; }
 
-std::vector<std::string> Plan::Describe() const {
-  std::vector<std::string> lines;
-  for (const PlanStep& step : state_->refresh) lines.push_back(absl::StrCat("once per step: ", step.description));
-  for (const PlanStep& step : state_->steps) lines.push_back(step.description);
-  return lines;
+std::vector<PlannedStep> Plan::Describe() const {
+  std::vector<PlannedStep> steps;
+  for (const PlanStep& step : state_->refresh) {
+    steps.push_back(step.description);
+    steps.back().text = absl::StrCat("once per step: ", steps.back().text);
+  }
+  for (const PlanStep& step : state_->steps) steps.push_back(step.description);
+  return steps;
 }
 
 int64_t Plan::State::Bytes(int value) const {

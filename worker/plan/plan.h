@@ -106,6 +106,17 @@ struct PlanPeak {
   int64_t lower_bound = 0;  // their sum: no arena can be smaller
 };
 
+// One step of a pass, in words.
+struct PlannedStep {
+  std::string text;  // "<node> <op> <implementation>", or which value changes its layout or is copied
+  std::string node;  // of the graph, with what is fused: "conv1+relu1"; empty for layouts and copies, as below
+  std::string op;
+  std::string implementation;  // Kernel::implementation
+  // What the device prefers to that implementation for such ops, and why it does not serve the node.
+  std::vector<device::Refusal> refusals;
+  friend bool operator==(const PlannedStep&, const PlannedStep&) = default;
+};
+
 struct NodeDigest {
   std::string node;    // "<node>:<output index>"
   std::string sha256;  // 64 lower-case hex digits, over the value's bytes in the plan's layout
@@ -201,8 +212,9 @@ class Plan {
   PlanPeak Peak() const;
   // What the device chose, under the keys of a kernel plan.
   const KernelChoices& choices() const;
-  // "<node> <op> <implementation>" per node in order, with what was fused and which layouts are changed between.
-  std::vector<std::string> Describe() const;
+  // The steps in order. "once per step: " begins the text of those that follow an update, "again: " that of those that
+  // compute what an earlier one has computed.
+  std::vector<PlannedStep> Describe() const;
 
  private:
   struct State;

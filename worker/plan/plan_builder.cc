@@ -173,7 +173,7 @@ PlanBuilder::Home PlanBuilder::HomeOfOutput(const std::string& name) const {
 void PlanBuilder::AddCopy(int from, int to) {
   const PlanValue& value = state_->values[static_cast<size_t>(to)];
   state_->steps.push_back({.node = absl::StrCat("copy of ", value.name),
-                           .description = absl::StrCat("copy of '", value.name, "'"),
+                           .description = {.text = absl::StrCat("copy of '", value.name, "'")},
                            .inputs = {from},
                            .outputs = {to}});
   origins_.emplace_back();
@@ -255,7 +255,8 @@ absl::Status PlanBuilder::AddView(const Node& node) {
 }
 
 absl::StatusOr<std::unique_ptr<device::Kernel>> PlanBuilder::MakeKernel(device::KernelRequest request,
-                                                                        const std::string& name) {
+                                                                        const std::string& name,
+                                                                        std::vector<device::Refusal>* refusals) {
   std::string key = ChoiceKey(options_.label, name, request);
   // Nodes 'a' and 'b' in one kernel are called as a node 'a+b' is.
   while (state_->choices.count(key) > 0) key += "'";
@@ -270,6 +271,7 @@ absl::StatusOr<std::unique_ptr<device::Kernel>> PlanBuilder::MakeKernel(device::
   }
   std::string remark;
   request.remark = &remark;
+  request.refusals = refusals;
   LS_ASSIGN_OR_RETURN(std::unique_ptr<device::Kernel> kernel, device_->MakeKernel(request));
   state_->choices[key] = kernel->implementation();
   if (!remark.empty() && remarked_.insert(KindOf(request)).second) {
@@ -282,7 +284,8 @@ absl::StatusOr<std::unique_ptr<device::Kernel>> PlanBuilder::MakeKernel(device::
 absl::Status PlanBuilder::AddNode(const Node& node, const Node* relu) {
   const std::string name = relu != nullptr ? absl::StrCat(node.name, "+", relu->name) : node.name;
   device::KernelRequest request = Request(node, relu);
-  LS_ASSIGN_OR_RETURN(std::unique_ptr<device::Kernel> kernel, MakeKernel(request, name));
+  std::vector<device::Refusal> refusals;
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<device::Kernel> kernel, MakeKernel(request, name, &refusals));
   PlanStep step{.node = name};
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     int value = -1;
@@ -310,7 +313,11 @@ absl::Status PlanBuilder::AddNode(const Node& node, const Node* relu) {
       by_name_[output] = to_row_major.back().second;
     }
   }
-  step.description = absl::StrCat(name, " ", OpName(node.op), " ", kernel->implementation());
+  step.description = {.text = absl::StrCat(name, " ", OpName(node.op), " ", kernel->implementation()),
+                      .node = name,
+                      .op = std::string(OpName(node.op)),
+                      .implementation = kernel->implementation(),
+                      .refusals = std::move(refusals)};
   step.kernel = std::move(kernel);
   state_->steps.push_back(std::move(step));
   origins_.push_back({.request = std::move(request), .reorder = {}});
@@ -323,7 +330,8 @@ absl::Status PlanBuilder::AddReorder(int from, int to) {
   const PlanValue& target = state_->values[static_cast<size_t>(to)];
   PlanStep step{.node = absl::StrCat("layout of ", source.name), .inputs = {from}, .outputs = {to}};
   const auto word = [](const device::Layout& l) { return l.row_major() ? std::string("row-major") : l.name; };
-  step.description = absl::StrCat("layout of '", source.name, "': ", word(source.layout), " to ", word(target.layout));
+  step.description.text =
+      absl::StrCat("layout of '", source.name, "': ", word(source.layout), " to ", word(target.layout));
   const device::ReorderRequest request{source.dtype, source.shape, source.layout, target.layout};
   LS_ASSIGN_OR_RETURN(step.kernel, device_->MakeReorder(request));
   step.of_variable = StorageOf(from).home == Home::kVariable;

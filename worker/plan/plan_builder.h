@@ -32,7 +32,8 @@ class PlanBuilder {
   absl::Status AddNodes();
   absl::Status AddNode(const Node& node, const Node* relu);
   absl::Status AddView(const Node& node);
-  absl::StatusOr<std::unique_ptr<device::Kernel>> MakeKernel(device::KernelRequest request, const std::string& name);
+  absl::StatusOr<std::unique_ptr<device::Kernel>> MakeKernel(device::KernelRequest request, const std::string& name,
+                                                             std::vector<device::Refusal>* refusals);
   absl::Status AddOutputs();
   // The ReLU that can be fused behind `node`, or null.
   const Node* FusableRelu(const Node& node) const;

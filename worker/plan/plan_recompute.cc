@@ -101,7 +101,8 @@ RecomputeProblem PlanBuilder::DescribeRecompute() const {
 }
 
 absl::StatusOr<PlanStep> PlanBuilder::Again(const PlanStep& step, const StepOrigin& origin) {
-  PlanStep again{.node = step.node, .description = absl::StrCat("again: ", step.description), .again = true};
+  PlanStep again{.node = step.node, .description = step.description, .again = true};
+  again.description.text = absl::StrCat("again: ", step.description.text);
   if (step.kernel == nullptr) return again;
   if (origin.request.node == nullptr) {
     LS_ASSIGN_OR_RETURN(again.kernel, device_->MakeReorder(origin.reorder));

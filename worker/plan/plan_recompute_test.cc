@@ -63,7 +63,7 @@ Outcome Pass(device::DeviceKind kind, const MetaGraph& metagraph, Recomputation 
                             absl::MakeSpan(reinterpret_cast<std::byte*>(bytes.data()), bytes.size())));
     outcome.outputs.push_back(output.name + bytes);
   }
-  for (const std::string& line : plan->Describe()) outcome.again += line.rfind("again: ", 0) == 0 ? 1 : 0;
+  for (const PlannedStep& step : plan->Describe()) outcome.again += step.text.rfind("again: ", 0) == 0 ? 1 : 0;
   return outcome;
 }
 
@@ -131,10 +131,10 @@ TEST_CASE("recompute: probabilities of attention that is no op are made again in
 
   int softmaxes = 0;
   int products = 0;
-  for (const std::string& line : plan->Describe()) {
-    if (line.rfind("again: ", 0) != 0) continue;
-    softmaxes += line.find(" Softmax ") != std::string::npos ? 1 : 0;
-    products += line.find("MatMul ") != std::string::npos || line.find(" Gemm ") != std::string::npos ? 1 : 0;
+  for (const PlannedStep& step : plan->Describe()) {
+    if (step.text.rfind("again: ", 0) != 0) continue;
+    softmaxes += step.op == "Softmax" ? 1 : 0;
+    products += step.op == "MatMul" || step.op == "BatchMatMul" || step.op == "Gemm" ? 1 : 0;
   }
   CHECK(softmaxes >= 1);
   CHECK(softmaxes <= 3);

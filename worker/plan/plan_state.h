@@ -45,7 +45,7 @@ struct PlanValue {
 // One kernel launch, or a plain copy where `kernel` is null. Values are indices, -1 where absent.
 struct PlanStep {
   std::string node;
-  std::string description;
+  PlannedStep description;
   std::unique_ptr<device::Kernel> kernel;
   std::vector<int> inputs;
   std::vector<int> outputs;

@@ -167,7 +167,7 @@ absl::StatusOr<ReplicaForecast> ForecastOf(const MetaGraph& metagraph, const Job
   if (plans.eval_plan != nullptr) forecast.evaluation = plans.eval_plan->memory();
   if (plans.text_plan != nullptr) forecast.text = plans.text_plan->memory();
   forecast.peak = plans.training_plan->Peak();
-  forecast.nodes = plans.training_plan->Describe();
+  forecast.steps = plans.training_plan->Describe();
   forecast.device_memory = plans.device_memory;
   // Sums come to the host where ranks are not joined on their devices, which shows only when they meet.
   if (!plans.device->host_visible()) {

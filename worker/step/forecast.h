@@ -46,8 +46,8 @@ struct ReplicaForecast {
   int64_t device_memory = 0;
   // What shares the training plan's arena at its peak.
   PlanPeak peak;
-  // "<node> <op> <implementation>" of the training pass, in order.
-  std::vector<std::string> nodes;
+  // Of the training pass, in order.
+  std::vector<PlannedStep> steps;
 
   // The peak. Everything is held at once: all plans live as long as the replica.
   int64_t total() const {

@@ -44,7 +44,7 @@ TEST_CASE("forecast: a job's memory is the state, its snapshots and the plans", 
   CHECK(training.evaluation.total() == 0);
   CHECK(both.evaluation.total() > 0);
   CHECK(both.total() > training.total());
-  CHECK(training.nodes.size() >= 6);
+  CHECK(training.steps.size() >= 6);
 }
 
 TEST_CASE("forecast: a limit that is not met is refused with what is largest and the largest micro-batch that fits",

@@ -12,7 +12,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "common/graph/build/build_metagraph.h"
 #include "common/graph/onnx/import.h"
 #include "common/graph/passes/training_graph.h"
@@ -45,9 +44,8 @@ std::vector<std::string> SlowNodes(const MetaGraph& metagraph) {
   INFO(plan.status().ToString());
   REQUIRE(plan.ok());
   std::vector<std::string> slow;
-  for (const std::string& node : (*plan)->Describe()) {
-    const std::vector<std::string> words = absl::StrSplit(node, ' ');
-    if (words.back() == "reference" && !Allowed().contains(words[1])) slow.push_back(node);
+  for (const PlannedStep& step : (*plan)->Describe()) {
+    if (step.implementation == "reference" && !Allowed().contains(step.op)) slow.push_back(step.text);
   }
   return slow;
 }

@@ -16,6 +16,7 @@
 #include "worker/device/cuda/runtime/runtime.h"
 #include "worker/device/cuda/step_math.h"
 #include "worker/device/cuda/vendor_libraries.h"
+#include "worker/device/implementation_list.h"
 #include "worker/device/widened_kernel.h"
 #include "worker/kernels/cuda/channels_last.h"
 #include "worker/kernels/cuda/own_kernels.h"
@@ -72,15 +73,8 @@ class OwnKernel final : public Kernel {
 
 absl::StatusOr<cuda::OwnFunction> Choose(const KernelRequest& request) {
   const cuda::OwnFunction own = cuda::FindOwn(request);
-  if (own.launch == nullptr) {
-    return absl::UnimplementedError(absl::StrCat("the CUDA device has no kernel for ", OpName(request.node->op), " on ",
-                                                 DTypeName(request.outputs[0].dtype),
-                                                 ". Floating point ops are served for F32: cast what goes in"));
-  }
-  if (own.epilogue != request.epilogue) {
-    return absl::UnimplementedError(
-        absl::StrCat("the own kernel for ", OpName(request.node->op), " on GPUs fuses no ReLU behind the node"));
-  }
+  if (own.launch == nullptr) return own.refusal == nullptr ? NotItsOp() : absl::UnimplementedError(own.refusal);
+  if (own.epilogue != request.epilogue) return absl::UnimplementedError("fuses no ReLU behind the node");
   if (!request.implementation.empty() && request.implementation != absl::StrCat(kOwn, own.name)) {
     return absl::InvalidArgumentError(absl::StrCat("the kernel plan asks for implementation '", request.implementation,
                                                    "'; this device serves the node by '", kOwn, own.name, "'"));
@@ -116,7 +110,11 @@ class CudaDevice final : public Device {
       : info_(std::move(info)),
         budget_(std::make_shared<cuda::MemoryBudget>(memory_limit)),
         libraries_(std::move(libraries)),
-        trials_(budget_) {}
+        trials_(budget_),
+        implementations_(
+            {{"NVIDIA's libraries", "", [this](const KernelRequest& request) { return MakeOfLibrary(request); }},
+             {"own kernels", kOwn, MakeOwn},
+             {"widened kernels", kWidened, [this](const KernelRequest& request) { return MakeWidened(request); }}}) {}
 
   const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override {
@@ -137,13 +135,8 @@ class CudaDevice final : public Device {
   StepMath& step_math() override { return *step_math_; }
 
  private:
-  // A library where one serves, an own kernel else. A name in the request says whose it is.
   absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelRequest& request) const {
-    absl::StatusOr<std::unique_ptr<Kernel>> kernel = MakeNative(request);
-    const bool widened = request.implementation.empty() ? absl::IsUnimplemented(kernel.status())
-                                                        : absl::StartsWith(request.implementation, kWidened);
-    if (!ComputesBf16(request) || !widened) return kernel;
-    return MakeWidenedKernel(request, [this](const KernelRequest& inner) { return MakeNative(inner); });
+    return MakeFirst(implementations_, request);
   }
 
   // Of what libraries offer and the own kernel the fastest, made anew by its name: that drops what the others hold.
@@ -168,29 +161,30 @@ class CudaDevice final : public Device {
     return ComputesBf16(request) ? MakeWidenedKernel(request, MakeOwn) : MakeOwn(request);
   }
 
-  absl::StatusOr<std::unique_ptr<Kernel>> MakeNative(const KernelRequest& request) const {
-    std::string reason;
-    if (!absl::StartsWith(request.implementation, kOwn)) {
-      absl::StatusOr<std::vector<std::unique_ptr<Kernel>>> kernels = libraries_->MakeKernels(request, 1);
-      if (kernels.ok()) return std::move(kernels->front());
-      if (!absl::IsUnimplemented(kernels.status()) || !request.implementation.empty()) return kernels.status();
-      reason = absl::StrCat(" (of libraries: ", kernels.status().message(), ")");
-      // Of a kernel that is widened the node's own refusal counts, not that of the wider one.
-      const bool asked = request.remark != nullptr && request.remark->empty();
-      if (asked && cuda::IsRefusal(kernels.status())) {
-        *request.remark =
-            absl::StrCat("a kernel of a library may be many times faster, but ", kernels.status().message());
-      }
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeOfLibrary(const KernelRequest& request) const {
+    absl::StatusOr<std::vector<std::unique_ptr<Kernel>>> kernels = libraries_->MakeKernels(request, 1);
+    if (kernels.ok()) return std::move(kernels->front());
+    // Of a kernel that is widened the node's own refusal counts, not that of the wider one.
+    const bool asked = request.remark != nullptr && request.remark->empty() && request.implementation.empty();
+    if (asked && cuda::IsRefusal(kernels.status())) {
+      *request.remark =
+          absl::StrCat("a kernel of a library may be many times faster, but ", kernels.status().message());
     }
-    absl::StatusOr<std::unique_ptr<Kernel>> own = MakeOwn(request);
-    if (!own.ok()) return absl::Status(own.status().code(), absl::StrCat(own.status().message(), reason));
-    return own;
+    return kernels.status();
+  }
+
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeWidened(const KernelRequest& request) const {
+    if (!ComputesBf16(request)) return NotItsOp();
+    return MakeWidenedKernel(request, [this](const KernelRequest& wide) {
+      return MakeFirst(absl::MakeConstSpan(implementations_).first(2), wide);
+    });
   }
 
   const DeviceInfo info_;
   const std::shared_ptr<cuda::MemoryBudget> budget_;
   const std::unique_ptr<cuda::VendorLibraries> libraries_;
   cuda::KernelTrials trials_;
+  const std::vector<Implementation> implementations_;
   const std::unique_ptr<StepMath> step_math_ = cuda::NewCudaStepMath();
 };
 

@@ -42,8 +42,9 @@ class VendorLibraries {
   // For DeviceInfo: "cuBLASLt 13.1.0, cuDNN 9.19.0"; empty where there are none.
   virtual const std::string& name() const = 0;
   // At least one and at most `most` kernels, in the order in which they are preferred without trying them; one where
-  // the request names it. Unimplemented with the reason where no library serves the node, marked if one refuses it;
-  // InvalidArgument where the request names an implementation that is not a library's or does not run here.
+  // the request names it. NotFound where libraries are not used for such ops; Unimplemented with the reason where none
+  // serves the node, marked if one was asked and refuses it; InvalidArgument where the request names an implementation
+  // that is not a library's or does not run here.
   virtual absl::StatusOr<std::vector<std::unique_ptr<Kernel>>> MakeKernels(const KernelRequest& request,
                                                                            int most) const = 0;
 };

@@ -16,6 +16,7 @@
 #include "worker/device/host/host_device.h"
 #include "worker/device/host/reference_device.h"
 #include "worker/device/host_kernel.h"
+#include "worker/device/implementation_list.h"
 #include "worker/device/widened_kernel.h"
 #include "worker/kernels/cpu/dnnl_kernel.h"
 #include "worker/kernels/cpu/own_kernels.h"
@@ -163,7 +164,17 @@ class CpuDevice final : public HostDevice {
       : HostDevice(std::move(device)),
         context_(std::move(context)),
         reference_(std::move(reference)),
-        find_own_(OwnKernelsFor(info().instruction_set)) {}
+        find_own_(OwnKernelsFor(info().instruction_set)) {
+    const auto own = [this](const KernelRequest& request) { return MakeOwn(request); };
+    f32_ = {{"oneDNN", "dnnl:", [this](const KernelRequest& request) { return MakeDnnl(request); }},
+            {"own kernels", "own:", own},
+            {"reference", "", [this](const KernelRequest& request) { return reference_->MakeKernel(request); }}};
+    bf16_ = {{"own kernels", "own:", own},
+             {"reference", "", [this](const KernelRequest& request) { return MakeMoving(request); }},
+             {"widened kernels", kWidened, [this](const KernelRequest& request) {
+                return MakeWidenedKernel(request, [this](const KernelRequest& wide) { return Make(wide); });
+              }}};
+  }
 
   absl::Status Supports(const KernelRequest& request) const override { return Make(request).status(); }
   absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelRequest& request) override { return Make(request); }
@@ -173,63 +184,41 @@ class CpuDevice final : public HostDevice {
   StepMath& step_math() override { return reference_->step_math(); }
 
  private:
-  // A name in the request selects among the candidates; without one the first that serves is taken.
   absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelRequest& request) const {
-    const std::string& wanted = request.implementation;
-    if (ComputesBf16(request)) return MakeBf16(request);
-    absl::Status reason = absl::UnimplementedError("oneDNN is used for products and convolutions only");
-    if (wanted.empty() || absl::StartsWith(wanted, "dnnl:")) {
-      absl::StatusOr<std::unique_ptr<Kernel>> kernel = MakeDnnl(request);
-      if (kernel.ok() || !wanted.empty()) return kernel;
-      reason = kernel.status();
-    }
-    if (request.epilogue != Epilogue::kNone) return reason;
-    if (wanted.empty() || absl::StartsWith(wanted, "own:")) {
-      const OwnFunction own = HasElements(request) ? find_own_(request) : OwnFunction();
-      if (own.function != nullptr && (wanted.empty() || wanted == own.name)) return MakeOwn(request, own);
-      if (!wanted.empty()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("the kernel plan asks for implementation '", wanted, "', which this version does not have"));
-      }
-    }
-    return reference_->MakeKernel(request);
-  }
-
-  // Elements of any type are moved as they are; where the reference would compute, this device's kernels for F32 do.
-  absl::StatusOr<std::unique_ptr<Kernel>> MakeBf16(const KernelRequest& request) const {
-    const std::string& wanted = request.implementation;
-    if (!absl::StartsWith(wanted, kWidened)) {
-      KernelRequest moved = request;
-      moved.free_layouts = false;
-      if (wanted.empty() || absl::StartsWith(wanted, "own:")) {
-        const OwnFunction own = HasElements(moved) ? find_own_(moved) : OwnFunction();
-        if (own.function != nullptr && (wanted.empty() || wanted == own.name)) return MakeOwn(moved, own);
-      }
-      absl::StatusOr<std::unique_ptr<Kernel>> kernel = reference_->MakeKernel(moved);
-      if (!kernel.ok() || !absl::StartsWith((*kernel)->implementation(), kWidened)) return kernel;
-    }
-    return MakeWidenedKernel(request, [this](const KernelRequest& inner) { return Make(inner); });
+    if (!ComputesBf16(request)) return MakeFirst(f32_, request);
+    // Only kernels for F32 know other layouts; what widens sees to that itself.
+    KernelRequest row_major = request;
+    row_major.free_layouts = false;
+    return MakeFirst(bf16_, row_major);
   }
 
   absl::StatusOr<std::unique_ptr<Kernel>> MakeDnnl(const KernelRequest& request) const {
-    if (!AllF32(request)) return absl::UnimplementedError("element types other than F32");
-    if (!HasElements(request)) return absl::UnimplementedError("empty operands");
-    switch (request.node->op) {
-      case OpType::kGemm:
-      case OpType::kMatMul:
-      case OpType::kBatchMatMul:
-        return cpu::MakeDnnlProduct(context_, request);
-      case OpType::kConv:
-      case OpType::kConvTranspose:
-      case OpType::kConvGradInput:
-      case OpType::kConvGradWeight:
-        return cpu::MakeDnnlConvolution(context_, request);
-      default:
-        return absl::UnimplementedError("oneDNN is used for products and convolutions only");
-    }
+    const bool product = request.node->op == OpType::kGemm || request.node->op == OpType::kMatMul ||
+                         request.node->op == OpType::kBatchMatMul;
+    if (!product && !std::holds_alternative<ConvAttributes>(request.node->attributes)) return NotItsOp();
+    if (!AllF32(request)) return absl::UnimplementedError("used for operands of F32 only");
+    if (!HasElements(request)) return absl::UnimplementedError("an operand is empty");
+    return product ? cpu::MakeDnnlProduct(context_, request) : cpu::MakeDnnlConvolution(context_, request);
   }
 
-  static std::unique_ptr<Kernel> MakeOwn(const KernelRequest& request, const OwnFunction& own) {
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeOwn(const KernelRequest& request) const {
+    if (request.epilogue != Epilogue::kNone) return absl::UnimplementedError("fuses nothing behind a node");
+    if (!HasElements(request)) return absl::UnimplementedError("an operand is empty");
+    const OwnFunction own = find_own_(request);
+    if (own.function == nullptr && own.refusal == nullptr) return NotItsOp();
+    if (own.function == nullptr) return absl::UnimplementedError(own.refusal);
+    if (!request.implementation.empty() && request.implementation != own.name) return NotItsOp();
+    return NewOwnKernel(request, own);
+  }
+
+  // By the definition where it moves elements as they are, and does not compute with them.
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeMoving(const KernelRequest& request) const {
+    absl::StatusOr<std::unique_ptr<Kernel>> kernel = reference_->MakeKernel(request);
+    if (kernel.ok() && absl::StartsWith((*kernel)->implementation(), kWidened)) return NotItsOp();
+    return kernel;
+  }
+
+  static std::unique_ptr<Kernel> NewOwnKernel(const KernelRequest& request, const OwnFunction& own) {
     HostKernelTraits traits{.implementation = own.name, .workspace_bytes = own.workspace_bytes};
     traits.shareable = ElementwiseSharing(request);
     if (traits.shareable.empty()) traits.shareable = RowSharing(request.node->op);
@@ -242,6 +231,9 @@ class CpuDevice final : public HostDevice {
   DnnlContext context_;
   std::unique_ptr<Device> reference_;
   FindOwnFunction find_own_;
+  // For nodes without operands of BF16, and with.
+  std::vector<Implementation> f32_;
+  std::vector<Implementation> bf16_;
 };
 
 }  // namespace

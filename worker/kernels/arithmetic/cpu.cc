@@ -22,7 +22,7 @@ OwnFunction Binary(const KernelRequest& request, bool any_layout) {
     return {[](const HostCall& call) { Same(call, [](float p, float q) { return op(p, q); }); }, "own:elementwise",
             any_layout};
   }
-  if (!BroadcastLoops<2>(y, {&a, &b}).fits()) return {};
+  if (!BroadcastLoops<2>(y, {&a, &b}).fits()) return {.refusal = kManyDimensions};
   return {[](const HostCall& call) {
             BroadcastPairs<float, float>(call, kGrain, [](float p, float q) { return op(p, q); });
           },
@@ -135,15 +135,15 @@ OwnFunction OwnBroadcast(const KernelRequest& request) {
     case OpType::kPRelu:
       return Binary<PReluOp>(request, false);
     case OpType::kPReluGrad:
-      if (!BroadcastLoops<1>(request.outputs[0].shape, {&inputs[2].shape}).fits()) return {};
+      if (!BroadcastLoops<1>(request.outputs[0].shape, {&inputs[2].shape}).fits()) return {.refusal = kManyDimensions};
       return {&PReluGrad, "own:broadcast"};
     case OpType::kWhere:
       if (!BroadcastLoops<3>(request.outputs[0].shape, {&inputs[0].shape, &inputs[1].shape, &inputs[2].shape}).fits()) {
-        return {};
+        return {.refusal = kManyDimensions};
       }
       return {&Where, "own:where"};
     case OpType::kWhereGrad:
-      if (!BroadcastLoops<1>(request.outputs[0].shape, {&inputs[1].shape}).fits()) return {};
+      if (!BroadcastLoops<1>(request.outputs[0].shape, {&inputs[1].shape}).fits()) return {.refusal = kManyDimensions};
       return {&WhereGrad, "own:where"};
     default:
       return {};

@@ -49,7 +49,7 @@ OwnFunction OwnIntegers(const KernelRequest& request) {
       dtype == DType::kI64 ? FunctionOf<int64_t>(*request.node) : FunctionOf<int32_t>(*request.node);
   if (function == nullptr) return {};
   if (!BroadcastLoops<2>(request.outputs[0].shape, {&request.inputs[0].shape, &request.inputs[1].shape}).fits()) {
-    return {};
+    return {.refusal = kManyDimensions};
   }
   return {function, "own:integers"};
 }

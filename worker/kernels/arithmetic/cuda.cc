@@ -34,7 +34,7 @@ LS_FORMULA(PReluOp, LeakyRelu(a, b))
 
 template <template <typename> typename Formula>
 OwnFunction OfTwo(const KernelRequest& request) {
-  if (!FitsTwo(request)) return {};
+  if (!FitsTwo(request)) return {.refusal = kManyDimensions};
   return ForNumberOrBf16(request.outputs[0].dtype, []<typename T>(Type<T>) -> OwnFunction {
     return {&BroadcastTwo<T, T, T, Formula<Computed<T>>>, "broadcast"};
   });
@@ -102,7 +102,7 @@ template <template <typename> typename Formula>
 OwnFunction ExtremumOf(const KernelRequest& request) {
   const Operand& output = request.outputs[0];
   // Together the operands take at most as many dimensions as the result has.
-  if (output.shape.size() > kMostOuter + 1) return {};
+  if (output.shape.size() > kMostOuter + 1) return {.refusal = kManyDimensions};
   const size_t scratch =
       request.inputs.size() > 3 ? static_cast<size_t>(NumElements(output.shape)) * DTypeSize(output.dtype) : 0;
   return ForNumberOrBf16(output.dtype, [scratch]<typename T>(Type<T>) -> OwnFunction {
@@ -137,7 +137,7 @@ absl::Status ExtremumGrad(const DeviceCall& call, StreamHandle stream) {
 
 template <template <typename> typename Share>
 OwnFunction ExtremumGradOf(const KernelRequest& request) {
-  if (!RowsOfInputs<3>(request.outputs[0].shape, request.inputs, {0, 1, 2}).fits) return {};
+  if (!RowsOfInputs<3>(request.outputs[0].shape, request.inputs, {0, 1, 2}).fits) return {.refusal = kManyDimensions};
   return ForFloatingOrBf16(request.outputs[0].dtype, []<typename T>(Type<T>) -> OwnFunction {
     return {&ExtremumGrad<T, Share<Computed<T>>>, "broadcast"};
   });
@@ -193,7 +193,8 @@ OwnFunction OwnChoice(const KernelRequest& request) {
   const DType dtype = request.outputs[0].dtype;
   const Shape& to = request.outputs[0].shape;
   const size_t operands = request.node->op == OpType::kWhereGrad ? 2 : 3;
-  if (!(operands == 2 ? FitsTwo(request) : RowsOfInputs<3>(to, request.inputs, {0, 1, 2}).fits)) return {};
+  if (!(operands == 2 ? FitsTwo(request) : RowsOfInputs<3>(to, request.inputs, {0, 1, 2}).fits))
+    return {.refusal = kManyDimensions};
   switch (request.node->op) {
     case OpType::kWhere:
       return ForBits(dtype, []<typename T>(Type<T>) -> OwnFunction { return {&Where<T>, "broadcast"}; });
@@ -205,7 +206,7 @@ OwnFunction OwnChoice(const KernelRequest& request) {
 }
 
 OwnFunction PReluOf(const KernelRequest& request) {
-  if (!FitsTwo(request)) return {};
+  if (!FitsTwo(request)) return {.refusal = kManyDimensions};
   return ForFloatingOrBf16(request.outputs[0].dtype, []<typename T>(Type<T>) -> OwnFunction {
     return {&BroadcastTwo<T, T, T, PReluOp<Computed<T>>>, "broadcast"};
   });

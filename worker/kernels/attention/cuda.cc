@@ -303,13 +303,13 @@ absl::Status AttentionGrad(const DeviceCall& call, StreamHandle stream) {
 OwnFunction OwnAttention(const KernelRequest& request) {
   const bool backward = request.node->op == OpType::kAttentionGrad;
   if (request.node->op != OpType::kAttention && !backward) return {};
-  if (request.outputs[0].dtype != DType::kF32) return {};
+  if (request.outputs[0].dtype != DType::kF32) return {.refusal = kOtherType};
   const size_t q = backward ? 1 : 0;
   const AttentionShape s(AttributesOf<AttentionAttributes>(request), request.inputs[q].shape,
                          request.inputs[q + 1].shape, request.inputs[q + 2].shape);
   const int64_t work = s.batch * s.heads * s.queries * s.keys * s.q.size * s.v.size;
   const int64_t blocks = s.batch * s.heads * (s.queries + s.keys) * SlicesOf(s.q.size + s.v.size);
-  if (work == 0 || blocks >= FastDivide::kMost) return {};
+  if (work == 0 || blocks >= FastDivide::kMost) return {.refusal = kTooLarge};
   if (!backward) return {&AttentionOnDevice, "tiles"};
   return {&AttentionGrad, "tiles", static_cast<size_t>(s.batch * s.heads * s.queries) * sizeof(float)};
 }

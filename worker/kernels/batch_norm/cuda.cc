@@ -227,7 +227,7 @@ OwnFunction BatchNormOf(OpType op, Epilogue epilogue, const RowPlan& plan) {
 OwnFunction OwnBatchNorm(const KernelRequest& request) {
   if (!std::holds_alternative<BatchNormAttributes>(request.node->attributes)) return {};
   const RowPlan plan = PlanChannels(request.inputs[0]);
-  if (!plan.served) return {};
+  if (!plan.served) return {.refusal = kOtherRows};
   return ForStoredFloat(request.outputs[0].dtype,
                         [&]<typename T>(Type<T>) { return BatchNormOf<T>(request.node->op, request.epilogue, plan); });
 }

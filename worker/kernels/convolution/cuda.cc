@@ -153,13 +153,13 @@ OwnFunction OwnConvolution(const KernelRequest& request) {
       op != OpType::kConvGradWeight) {
     return {};
   }
-  if (request.outputs[0].dtype != DType::kF32) return {};
+  if (request.outputs[0].dtype != DType::kF32) return {.refusal = kOtherType};
   const Shapes shapes = ShapesOf(
       op, [&](size_t i) { return request.inputs[i].shape; }, [&](size_t i) { return request.outputs[i].shape; });
   const auto& attributes = AttributesOf<ConvAttributes>(request);
-  if (!WindowFits(Window(attributes), shapes.x, shapes.y) || NumElements(shapes.w) == 0) return {};
+  if (!WindowFits(Window(attributes), shapes.x, shapes.y) || NumElements(shapes.w) == 0) return {.refusal = kTooLarge};
   const TilePlan plan = PlanOf(op, attributes, shapes);
-  if (!plan.fits() || NumElements(shapes.w) > FastDivide::kMost) return {};
+  if (!plan.fits() || NumElements(shapes.w) > FastDivide::kMost) return {.refusal = kTooLarge};
   const bool relu = request.epilogue == Epilogue::kRelu;
   switch (op) {
     case OpType::kConv:

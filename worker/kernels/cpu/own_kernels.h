@@ -10,18 +10,24 @@
 
 namespace lockstep::device::cpu {
 
-// A function and the name under which kernel plans know it; `function` is null where there is none.
+// A function and the name under which kernel plans know it.
 struct OwnFunction {
-  HostFunction function = nullptr;
+  HostFunction function = nullptr;  // null where there is none
   const char* name = "";
   // True for element-wise functions, which run over a blocked value as it lies.
   bool any_layout = false;
   // True for functions that take blocked channels (Layout::channel_block) of their largest operands.
   bool channel_blocks = false;
   size_t workspace_bytes = 0;
+  // Why there is no function for a node of an op that the own kernels serve; null: they do not serve the op.
+  const char* refusal = nullptr;
 };
 
-// The function that serves a request, if one does. REQUIRES: the machine has the instruction set.
+// Refusals of several families.
+constexpr char kOtherType[] = "serves other element types";
+constexpr char kManyDimensions[] = "serves operands of fewer dimensions, those that lie together counted as one";
+
+// The function that serves a request, or why none does. REQUIRES: the machine has the instruction set.
 namespace portable {
 OwnFunction FindOwn(const KernelRequest& request);
 }

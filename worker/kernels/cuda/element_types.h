@@ -21,13 +21,15 @@ struct Type {};
 template <typename T>
 using Computed = std::conditional_t<std::is_same_v<T, Bf16>, float, T>;
 
-// make(Type<float>()) for F32, make(Type<Bf16>()) for BF16; an empty answer for other types.
+// make(Type<float>()) for F32, make(Type<Bf16>()) for BF16; a refusal of other types.
 template <typename Make>
 OwnFunction ForStoredFloat(DType dtype, Make make) {
-  return dtype == DType::kF32 ? make(Type<float>()) : dtype == DType::kBF16 ? make(Type<Bf16>()) : OwnFunction{};
+  return dtype == DType::kF32    ? make(Type<float>())
+         : dtype == DType::kBF16 ? make(Type<Bf16>())
+                                 : OwnFunction{.refusal = kOtherType};
 }
 
-// make(Type<T>()) for F32 or F64; an empty answer for other types.
+// make(Type<T>()) for F32 or F64; a refusal of other types.
 template <typename Make>
 OwnFunction ForFloating(DType dtype, Make make) {
   switch (dtype) {
@@ -36,7 +38,7 @@ OwnFunction ForFloating(DType dtype, Make make) {
     case DType::kF64:
       return make(Type<double>());
     default:
-      return {};
+      return {.refusal = kOtherType};
   }
 }
 

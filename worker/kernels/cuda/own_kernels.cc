@@ -5,14 +5,17 @@
 namespace lockstep::device::cuda {
 
 OwnFunction FindOwn(const KernelRequest& request) {
+  OwnFunction none;
   for (const auto family :
        {&OwnActivation, &OwnElementwise,    &OwnProduct,   &OwnConvolution, &OwnPooling, &OwnAttention,     &OwnEinsum,
         &OwnResize,     &OwnBroadcast,      &OwnLogic,     &OwnMovement,    &OwnPadding, &OwnPlacement,     &OwnPower,
         &OwnIndexing,   &OwnBatchNorm,      &OwnGroupNorm, &OwnLayerNorm,   &OwnLoss,    &OwnPointwiseLoss, &OwnRandom,
         &OwnRanking,    &OwnReduceGradient, &OwnReduction, &OwnSoftmax}) {
-    if (const OwnFunction own = family(request); own.launch != nullptr) return own;
+    const OwnFunction own = family(request);
+    if (own.launch != nullptr) return own;
+    if (none.refusal == nullptr) none.refusal = own.refusal;
   }
-  return {};
+  return none;
 }
 
 }  // namespace lockstep::device::cuda

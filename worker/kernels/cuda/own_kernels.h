@@ -23,16 +23,24 @@ using DeviceCall = HostCall;
 // Queues a call's work. Must not allocate device memory or wait.
 using LaunchFunction = absl::Status (*)(const DeviceCall& call, StreamHandle stream);
 
-// A function and the name under which kernel plans know it ("own:" in front); `launch` is null where there is none.
+// A function and the name under which kernel plans know it ("own:" in front).
 struct OwnFunction {
-  LaunchFunction launch = nullptr;
+  LaunchFunction launch = nullptr;  // null where there is none
   const char* name = "";
   size_t workspace_bytes = 0;
   // What the function applies to its first output; a family that fuses answers with what the request asks.
   Epilogue epilogue = Epilogue::kNone;
+  // Why there is no function for a node of an op that the own kernels serve; null: they do not serve the op.
+  const char* refusal = nullptr;
 };
 
-// The function that serves a request, if one does.
+// Refusals of several families.
+constexpr char kOtherType[] = "serves other element types";
+constexpr char kManyDimensions[] = "serves operands of fewer dimensions, those that lie together counted as one";
+constexpr char kOtherRows[] = "serves rows of fewer alternating dimensions, and less than 2^31 of them";
+constexpr char kTooLarge[] = "serves no empty operands, and none of about 2^31 elements";
+
+// The function that serves a request, or why none does.
 OwnFunction FindOwn(const KernelRequest& request);
 
 }  // namespace lockstep::device::cuda

@@ -217,12 +217,13 @@ absl::Status Einsum(const DeviceCall& call, StreamHandle stream) {
 
 OwnFunction OwnEinsum(const KernelRequest& request) {
   const OpType op = request.node->op;
-  if ((op != OpType::kEinsum && op != OpType::kEinsumGrad) || request.outputs[0].dtype != DType::kF32) return {};
+  if (op != OpType::kEinsum && op != OpType::kEinsumGrad) return {};
+  if (request.outputs[0].dtype != DType::kF32) return {.refusal = kOtherType};
   const EinsumSum sum = SumOf(op, AttributesOf<EinsumAttributes>(request), request.inputs);
   if (const std::optional<Product> product = WorthTiles(sum)) {
     return {&Einsum, "einsum", product->plan().workspace_bytes()};
   }
-  if (!SumsOf(sum).has_value()) return {};
+  if (!SumsOf(sum).has_value()) return {.refusal = kManyDimensions};
   return {&Einsum, "einsum"};
 }
 

@@ -86,10 +86,10 @@ float LargerOp(float a, float b) { return Larger(a, b); }
 // Of one or two operands.
 template <float (*op)(float, float)>
 OwnFunction Extremum(const KernelRequest& request) {
-  if (request.inputs.size() > 2) return {};
+  if (request.inputs.size() > 2) return {.refusal = "serves two operands at most"};
   if (request.inputs.size() == 1) return {[](const HostCall& call) { Unary(call, [](float x) { return x; }); }, kName};
   if (!BroadcastLoops<2>(request.outputs[0].shape, {&request.inputs[0].shape, &request.inputs[1].shape}).fits()) {
-    return {};
+    return {.refusal = kManyDimensions};
   }
   return {[](const HostCall& call) {
             BroadcastPairs<float, float>(call, kGrain, [](float a, float b) { return op(a, b); });
@@ -133,7 +133,8 @@ OwnFunction OwnMath(const KernelRequest& request) {
       return Extremum<LargerOp>(request);
     case OpType::kMinGrad:
     case OpType::kMaxGrad:
-      if (!BroadcastLoops<2>(request.outputs[0].shape, {&inputs[1].shape, &inputs[2].shape}).fits()) return {};
+      if (!BroadcastLoops<2>(request.outputs[0].shape, {&inputs[1].shape, &inputs[2].shape}).fits())
+        return {.refusal = kManyDimensions};
       return {request.node->op == OpType::kMaxGrad ? &ExtremumGrad<true> : &ExtremumGrad<false>, "own:broadcast"};
     default:
       return {AngleFunction(request.node->op), kName};

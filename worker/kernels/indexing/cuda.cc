@@ -240,7 +240,7 @@ OwnFunction OwnIndexing(const KernelRequest& request) {
   if (!gathers && !adds && !scatters && !clears) return {};
   const Shape& x = gathers ? request.inputs[0].shape : request.outputs[0].shape;
   const PickMap picks(op, request.node->attributes, x, request.inputs[1], nullptr);
-  if (!picks.fits()) return {};
+  if (!picks.fits()) return {.refusal = "serves fewer axes, and less than 2^31 rows"};
   if (scatters) return ScatterOf(request, SortRowsBytes(picks.rows()));
   if (gathers) return ForBits(dtype, []<typename T>(Type<T>) -> OwnFunction { return {&Gather<T>, "gather"}; });
   if (clears) return ForFloating(dtype, []<typename T>(Type<T>) -> OwnFunction { return {&ScatterGrad<T>, "gather"}; });

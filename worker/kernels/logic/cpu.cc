@@ -126,7 +126,7 @@ OwnFunction OwnLogic(const KernelRequest& request) {
   const OpType op = request.node->op;
   const auto& inputs = request.inputs;
   const auto named = [](HostFunction function) {
-    return function == nullptr ? OwnFunction() : OwnFunction{function, kName};
+    return function == nullptr ? OwnFunction{.refusal = kOtherType} : OwnFunction{function, kName};
   };
   if (op == OpType::kCast) return named(CastOf(inputs[0].dtype, request.outputs[0].dtype));
   if (op == OpType::kNot) {
@@ -141,8 +141,12 @@ OwnFunction OwnLogic(const KernelRequest& request) {
   if (inputs[0].dtype == DType::kI64) function = Comparison<int64_t>(op);
   if (inputs[0].dtype == DType::kI32) function = Comparison<int32_t>(op);
   if (inputs[0].dtype == DType::kBool) function = Connective(op);
-  if (function == nullptr) return {};
-  if (!BroadcastLoops<2>(request.outputs[0].shape, {&inputs[0].shape, &inputs[1].shape}).fits()) return {};
+  if (function == nullptr) {
+    if (Comparison<float>(op) == nullptr && Connective(op) == nullptr) return {};
+    return {.refusal = kOtherType};
+  }
+  if (!BroadcastLoops<2>(request.outputs[0].shape, {&inputs[0].shape, &inputs[1].shape}).fits())
+    return {.refusal = kManyDimensions};
   return {function, kName};
 }
 

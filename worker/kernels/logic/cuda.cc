@@ -61,7 +61,7 @@ OwnFunction Comparison(const KernelRequest& request) {
 
 template <template <typename> typename Formula>
 OwnFunction Logic(const KernelRequest& request) {
-  if (request.inputs[0].dtype != DType::kBool) return {};
+  if (request.inputs[0].dtype != DType::kBool) return {.refusal = kOtherType};
   return {&BroadcastTwo<bool, bool, bool, Formula<bool>>, "broadcast"};
 }
 
@@ -97,7 +97,7 @@ OwnFunction CastFrom(DType to) {
 }
 
 OwnFunction OwnComparison(const KernelRequest& request) {
-  if (!FitsTwo(request)) return {};
+  if (!FitsTwo(request)) return {.refusal = kManyDimensions};
   switch (request.node->op) {
     case OpType::kEqual:
       return Comparison<EqualOp>(request);

@@ -319,7 +319,8 @@ bool ServesType(const KernelRequest& request, DType scores) {
 OwnFunction OfRows(const KernelRequest& request, const Operand& scores) {
   const OpType op = request.node->op;
   const RowPlan plan = PlanAxis(scores.shape, 1);
-  if (!ServesType(request, scores.dtype) || !plan.served) return {};
+  if (!ServesType(request, scores.dtype)) return {.refusal = kOtherType};
+  if (!plan.served) return {.refusal = kOtherRows};
   const RowPlan total = PlanAll(plan.row_count);
   switch (op) {
     case OpType::kSoftmaxCrossEntropyLoss:
@@ -347,7 +348,8 @@ OwnFunction OwnLoss(const KernelRequest& request) {
       return OfRows(request, request.inputs[1]);
     case OpType::kLossWeights: {
       const RowPlan plan = PlanAll(NumElements(request.inputs[0].shape));
-      if (request.outputs[0].dtype != DType::kF32 || !plan.served) return {};
+      if (request.outputs[0].dtype != DType::kF32) return {.refusal = kOtherType};
+      if (!plan.served) return {.refusal = kOtherRows};
       return {&LossWeights, "fold", FoldBytes<Weights<float>>(plan)};
     }
     default:

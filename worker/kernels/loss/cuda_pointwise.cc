@@ -72,11 +72,11 @@ absl::Status PointwiseLossGradient(const DeviceCall& call, StreamHandle stream) 
 }  // namespace
 
 OwnFunction OwnPointwiseLoss(const KernelRequest& request) {
-  if (request.outputs[0].dtype != DType::kF32) return {};
   const bool gradient = request.node->op == OpType::kPointwiseLossGrad;
   if (!gradient && request.node->op != OpType::kPointwiseLoss) return {};
+  if (request.outputs[0].dtype != DType::kF32) return {.refusal = kOtherType};
   const RowPlan plan = PlanAll(NumElements(request.inputs[gradient ? 1 : 0].shape));
-  if (!plan.served) return {};
+  if (!plan.served) return {.refusal = kOtherRows};
   if (gradient) return {&PointwiseLossGradient, "cells"};
   return {&PointwiseLoss, "fold", FoldBytes<Loss>(plan)};
 }

@@ -372,20 +372,20 @@ OwnFunction OwnMovement(const KernelRequest& request) {
   const Shape& y = request.outputs[0].shape;
   switch (request.node->op) {
     case OpType::kTranspose:
-      if (!PermutationOf(AttributesOf<TransposeAttributes>(request), x)) return {};
+      if (!PermutationOf(AttributesOf<TransposeAttributes>(request), x)) return {.refusal = kManyDimensions};
       return {ForSize(dtype, []<typename T>() -> HostFunction { return &Transpose<T>; }), "own:transpose"};
     case OpType::kConcat:
       return {ForSize(dtype, []<typename T>() -> HostFunction { return &Concat<T>; }), "own:rows"};
     case OpType::kSplit:
       return {ForSize(dtype, []<typename T>() -> HostFunction { return &Split<T>; }), "own:rows"};
     case OpType::kSlice:
-      if (!RowsOf(AttributesOf<SliceAttributes>(request), x)) return {};
+      if (!RowsOf(AttributesOf<SliceAttributes>(request), x)) return {.refusal = kManyDimensions};
       return {ForSize(dtype, []<typename T>() -> HostFunction { return &Slice<T>; }), "own:rows"};
     case OpType::kSliceGrad:
-      if (!RowsOf(AttributesOf<SliceAttributes>(request), y)) return {};
+      if (!RowsOf(AttributesOf<SliceAttributes>(request), y)) return {.refusal = kManyDimensions};
       return {ForSize(dtype, []<typename T>() -> HostFunction { return &SliceGrad<T>; }), "own:rows"};
     case OpType::kExpand:
-      if (!RowsOf(x, y)) return {};
+      if (!RowsOf(x, y)) return {.refusal = kManyDimensions};
       return {ForSize(dtype, []<typename T>() -> HostFunction { return &Expand<T>; }), "own:rows"};
     default:
       return {};

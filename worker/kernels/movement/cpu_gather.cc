@@ -79,7 +79,7 @@ OwnFunction OwnGather(const KernelRequest& request) {
     case OpType::kGather:
       return {ForSize(dtype, []<typename T>() -> HostFunction { return &Gather<T>; }), "own:gather"};
     case OpType::kGatherGrad:
-      if (dtype != DType::kF32) return {};
+      if (dtype != DType::kF32) return {.refusal = kOtherType};
       return {&GatherGrad, "own:gather"};
     default:
       return {};

@@ -179,7 +179,8 @@ OwnFunction OwnMovement(const KernelRequest& request) {
     case OpType::kSlice:
     case OpType::kTile:
     case OpType::kSliceGrad:
-      if (!LoopsOf(node.op, node.attributes, request.inputs[0].shape, request.outputs[0].shape).fits()) return {};
+      if (!LoopsOf(node.op, node.attributes, request.inputs[0].shape, request.outputs[0].shape).fits())
+        return {.refusal = kManyDimensions};
       return {node.op == OpType::kSliceGrad ? &CopyIntoZeros : &Copy, "strided"};
     default:
       return {};

@@ -277,15 +277,15 @@ OwnFunction NormFunction(OpType op, const RowPlan& plan) {
 OwnFunction OwnLayerNorm(const KernelRequest& request) {
   const OpType op = request.node->op;
   if (const auto* norm = std::get_if<LpNormAttributes>(&request.node->attributes); norm != nullptr) {
-    if (request.outputs[0].dtype != DType::kF32) return {};
-    if (!PlanAxis(request.inputs[0].shape, norm->axis).served) return {};
+    if (request.outputs[0].dtype != DType::kF32) return {.refusal = kOtherType};
+    if (!PlanAxis(request.inputs[0].shape, norm->axis).served) return {.refusal = kOtherRows};
     return op == OpType::kLpNormGrad ? OwnFunction{&LpNormGradient, "rows"} : OwnFunction{&LpNorm, "rows"};
   }
   const auto* attributes = std::get_if<LayerNormAttributes>(&request.node->attributes);
   if (attributes == nullptr) return {};
   const bool gradient = op == OpType::kLayerNormGrad || op == OpType::kRmsNormGrad;
   const RowPlan plan = PlanTail(request.inputs[gradient ? 1 : 0].shape, attributes->axis);
-  if (!plan.served) return {};
+  if (!plan.served) return {.refusal = kOtherRows};
   return ForStoredFloat(request.outputs[0].dtype, [&]<typename T>(Type<T>) { return NormFunction<T>(op, plan); });
 }
 

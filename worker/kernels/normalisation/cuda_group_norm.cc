@@ -181,7 +181,7 @@ OwnFunction OwnGroupNorm(const KernelRequest& request) {
   const bool gradient = request.node->op == OpType::kGroupNormGrad;
   const Groups groups(*attributes, request.inputs[gradient ? 1 : 0].shape);
   const RowPlan plan = groups.rows();
-  if (!plan.served || !groups.columns().served) return {};
+  if (!plan.served || !groups.columns().served) return {.refusal = kOtherRows};
   return ForStoredFloat(request.outputs[0].dtype, [&]<typename T>(Type<T>) -> OwnFunction {
     if (!gradient) return {&GroupNorm<T>, "rows"};
     const size_t sums = FoldBytes<ChannelGradients<T>>(groups.columns());

@@ -147,9 +147,7 @@ OwnFunction OwnPadding(const KernelRequest& request) {
   if (request.node->op != OpType::kPad && !backward) return {};
   const Shape& x = backward ? request.outputs[0].shape : request.inputs[0].shape;
   const Shape& y = backward ? request.inputs[0].shape : request.outputs[0].shape;
-  if (!PaddingOf(AttributesOf<PadAttributes>(request), x, y).fits) return {};
-  // Nothing to copy from: the reference knows what to do.
-  if (NumElements(x) == 0 || NumElements(y) == 0) return {};
+  if (!PaddingOf(AttributesOf<PadAttributes>(request), x, y).fits) return {.refusal = kManyDimensions};
   return {backward ? &Backward : &Forward, kName};
 }
 

@@ -145,7 +145,7 @@ OwnFunction OwnPadding(const KernelRequest& request) {
   const bool back = op == OpType::kPadGrad;
   if (NumElements(input) > 0 && NumElements(output) > 0 &&
       !PaddingOf(AttributesOf<PadAttributes>(request), back ? output : input, back ? input : output).fits) {
-    return {};
+    return {.refusal = kManyDimensions};
   }
   const DType dtype = request.outputs[0].dtype;
   if (back) return ForFloating(dtype, []<typename T>(Type<T>) -> OwnFunction { return {&PadGrad<T>, "pad"}; });

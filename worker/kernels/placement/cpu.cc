@@ -72,11 +72,14 @@ OwnFunction OwnPlacement(const KernelRequest& request) {
   const DType dtype = request.inputs[0].dtype;
   switch (request.node->op) {
     case OpType::kTrilu:
-      return {dtype == DType::kF32 ? &Trilu : nullptr, "own:rows"};
+      if (dtype != DType::kF32) return {.refusal = kOtherType};
+      return {&Trilu, "own:rows"};
     case OpType::kReverseSequence:
-      return {dtype == DType::kF32 ? &ReverseSequence : nullptr, "own:rows"};
+      if (dtype != DType::kF32) return {.refusal = kOtherType};
+      return {&ReverseSequence, "own:rows"};
     case OpType::kOneHot:
-      return {dtype == DType::kI64 || dtype == DType::kI32 ? &OneHot : nullptr, "own:rows"};
+      if (dtype != DType::kI64 && dtype != DType::kI32) return {.refusal = kOtherType};
+      return {&OneHot, "own:rows"};
     default:
       return {};
   }

@@ -127,7 +127,7 @@ OwnFunction OwnPlacement(const KernelRequest& request) {
     case OpType::kReverseSequence:
       return ForBits(dtype, []<typename T>(Type<T>) -> OwnFunction { return {&ReverseSequence<T>, "place"}; });
     case OpType::kOneHot:
-      if (!ServesIndices(request.inputs[0].dtype)) return {};
+      if (!ServesIndices(request.inputs[0].dtype)) return {.refusal = kOtherType};
       return ForBits(dtype, []<typename T>(Type<T>) -> OwnFunction { return {&OneHot<T>, "place"}; });
     default:
       return {};

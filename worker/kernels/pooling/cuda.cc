@@ -260,12 +260,12 @@ OwnFunction OwnPooling(const KernelRequest& request) {
     const Shape& in = request.inputs[0].shape;
     const Shape& out = request.outputs[0].shape;
     const Window window(AttributesOf<PoolAttributes>(request));
-    if (!WindowFits(window, IsGradient(op) ? out : in, IsGradient(op) ? in : out)) return {};
+    if (!WindowFits(window, IsGradient(op) ? out : in, IsGradient(op) ? in : out)) return {.refusal = kTooLarge};
   }
   const DType type = request.outputs[0].dtype;
   if (type == DType::kF32) return FloatPooling<float>(op);
   if (type == DType::kBF16) return FloatPooling<Bf16>(op);
-  if (op != OpType::kMaxPool) return {};
+  if (op != OpType::kMaxPool) return {.refusal = kOtherType};
   switch (type) {
     case DType::kI64:
       return {&MaxPool<int64_t>, "window"};
@@ -276,7 +276,7 @@ OwnFunction OwnPooling(const KernelRequest& request) {
     case DType::kU8:
       return {&MaxPool<uint8_t>, "window"};
     default:
-      return {};
+      return {.refusal = kOtherType};
   }
 }
 

@@ -109,7 +109,8 @@ OwnFunction OwnPower(const KernelRequest& request) {
       IsOneNumber(inputs[2])) {
     return {&PowerGrad, "own:power"};
   }
-  return {};
+  if (request.node->op != OpType::kPow && request.node->op != OpType::kPowGrad) return {};
+  return {.refusal = "serves one exponent for all elements, without a gradient of its own"};
 }
 
 }  // namespace lockstep::device::cpu::LS_CODE

@@ -72,11 +72,11 @@ OwnFunction PowGradOf(DType exponent) {
 OwnFunction OwnPower(const KernelRequest& request) {
   const Operand& output = request.outputs[0];
   if (request.node->op == OpType::kPow) {
-    if (!FitsTwo(request)) return {};
+    if (!FitsTwo(request)) return {.refusal = kManyDimensions};
     return ForExponent(output.dtype, [&]<typename T>(Type<T>) { return PowerOf<T>(request.inputs[1].dtype); });
   }
   if (request.node->op == OpType::kPowGrad) {
-    if (!RowsOfInputs<3>(output.shape, request.inputs, {0, 1, 2}).fits) return {};
+    if (!RowsOfInputs<3>(output.shape, request.inputs, {0, 1, 2}).fits) return {.refusal = kManyDimensions};
     return ForFloating(output.dtype, [&]<typename T>(Type<T>) { return PowGradOf<T>(request.inputs[2].dtype); });
   }
   return {};

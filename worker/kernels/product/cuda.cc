@@ -127,12 +127,12 @@ OwnFunction OwnProduct(const KernelRequest& request) {
       return {};
   }
   for (const Operand& operand : request.inputs) {
-    if (operand.present && operand.dtype != DType::kF32) return {};
+    if (operand.present && operand.dtype != DType::kF32) return {.refusal = kOtherType};
   }
-  if (request.outputs[0].dtype != DType::kF32) return {};
+  if (request.outputs[0].dtype != DType::kF32) return {.refusal = kOtherType};
   const std::optional<Products> products =
       Describe(request.node->op, request.node->attributes, request.inputs[0].shape, request.inputs[1].shape);
-  if (!products.has_value()) return {};
+  if (!products.has_value()) return {.refusal = "serves fewer batch dimensions, and less than 2^30 rows and columns"};
   const bool relu = request.epilogue == Epilogue::kRelu;
   return {relu ? &Product<true> : &Product<false>, "tile", products->plan.workspace_bytes(), request.epilogue};
 }

@@ -230,20 +230,20 @@ OwnFunction OwnRanking(const KernelRequest& request) {
   switch (request.node->op) {
     case OpType::kArgMax:
     case OpType::kArgMin:
-      if (dtype != DType::kF32) return {};
+      if (dtype != DType::kF32) return {.refusal = kOtherType};
       return {&Arg, "own:arg"};
     case OpType::kTopK: {
       const int64_t extent = AxisExtents(AttributesOf<TopKAttributes>(request).axis, request.inputs[0].shape).extent;
-      if (dtype != DType::kF32 || extent > std::numeric_limits<int32_t>::max()) return {};
+      if (dtype != DType::kF32) return {.refusal = kOtherType};
+      if (extent > std::numeric_limits<int32_t>::max()) return {.refusal = "serves axes of less than 2^31 elements"};
       const int64_t keys = extent > kShortLine ? kParts * extent : 0;
       return {.function = &TopK, .name = "own:top_k", .workspace_bytes = static_cast<size_t>(keys) * sizeof(uint64_t)};
     }
     case OpType::kCumSum:
-      return {dtype == DType::kF32   ? &CumSum<float>
-              : dtype == DType::kI64 ? &CumSum<int64_t>
-              : dtype == DType::kI32 ? &CumSum<int32_t>
-                                     : nullptr,
-              "own:running_sum"};
+      if (dtype == DType::kF32) return {&CumSum<float>, "own:running_sum"};
+      if (dtype == DType::kI64) return {&CumSum<int64_t>, "own:running_sum"};
+      if (dtype == DType::kI32) return {&CumSum<int32_t>, "own:running_sum"};
+      return {.refusal = kOtherType};
     default:
       return {};
   }

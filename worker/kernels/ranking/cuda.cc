@@ -178,14 +178,14 @@ OwnFunction Ranking(const KernelRequest& request) {
     case OpType::kArgMax:
     case OpType::kArgMin: {
       const RowPlan plan = PlanAxis(shape, AttributesOf<ArgAttributes>(request).axis);
-      if (!plan.served) return {};
+      if (!plan.served) return {.refusal = kOtherRows};
       return {&LaunchArg<Elements>, "fold", FoldBytes<Arg<Elements>>(plan)};
     }
     case OpType::kTopK:
-      if (!PlanAxis(shape, AttributesOf<TopKAttributes>(request).axis).served) return {};
+      if (!PlanAxis(shape, AttributesOf<TopKAttributes>(request).axis).served) return {.refusal = kOtherRows};
       return {&LaunchTopK<Elements>, "rows"};
     case OpType::kCumSum:
-      if (!PlanAxis(shape, AttributesOf<CumSumAttributes>(request).axis).served) return {};
+      if (!PlanAxis(shape, AttributesOf<CumSumAttributes>(request).axis).served) return {.refusal = kOtherRows};
       return {&LaunchCumSum<Elements>, "rows"};
     default:
       return {};
@@ -199,7 +199,7 @@ OwnFunction OwnRanking(const KernelRequest& request) {
   const DType dtype = request.inputs[0].dtype;
   if (FloatElements::Serves(dtype)) return Ranking<FloatElements>(request);
   if (IntegerElements::Serves(dtype)) return Ranking<IntegerElements>(request);
-  return {};
+  return Ranking<FloatElements>(request).launch == nullptr ? OwnFunction{} : OwnFunction{.refusal = kOtherType};
 }
 
 }  // namespace lockstep::device::cuda

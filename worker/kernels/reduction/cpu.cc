@@ -250,14 +250,16 @@ HostFunction FunctionOf(OpType op) {
 OwnFunction OwnReduction(const KernelRequest& request) {
   const HostFunction function = FunctionOf(request.node->op);
   if (function == nullptr) return {};
-  if (!Groups(AttributesOf<ReduceAttributes>(request), request.inputs[0].shape).fits()) return {};
+  if (!Groups(AttributesOf<ReduceAttributes>(request), request.inputs[0].shape).fits())
+    return {.refusal = kManyDimensions};
   return {function, "own:reduce"};
 }
 
 OwnFunction OwnIntegerSum(const KernelRequest& request) {
   const DType dtype = request.inputs[0].dtype;
   if (request.node->op != OpType::kReduceSum || (dtype != DType::kI64 && dtype != DType::kI32)) return {};
-  if (!Groups(AttributesOf<ReduceAttributes>(request), request.inputs[0].shape).fits()) return {};
+  if (!Groups(AttributesOf<ReduceAttributes>(request), request.inputs[0].shape).fits())
+    return {.refusal = kManyDimensions};
   return {dtype == DType::kI64 ? &IntegerSum<int64_t> : &IntegerSum<int32_t>, "own:reduce"};
 }
 

@@ -125,7 +125,7 @@ HostFunction FunctionOf(ReduceKind kind) {
 OwnFunction OwnReductionGrad(const KernelRequest& request) {
   if (request.node->op != OpType::kReduceGrad) return {};
   const auto& attributes = AttributesOf<ReduceGradAttributes>(request);
-  if (!Groups(attributes.reduce, request.inputs[1].shape).fits()) return {};
+  if (!Groups(attributes.reduce, request.inputs[1].shape).fits()) return {.refusal = kManyDimensions};
   return {FunctionOf(attributes.of), "own:reduce"};
 }
 

@@ -171,13 +171,13 @@ OwnFunction Reducer(OpType op, const RowPlan& plan) {
       return fold(&Reduce<Elements, SumOfSquares, Plain>);
     case OpType::kReduceL2:
       if constexpr (kFloating) return fold(&Reduce<Elements, SumOfSquares, Root>);
-      return {};
+      return {.refusal = kOtherType};
     case OpType::kReduceLogSum:
       if constexpr (kFloating) return fold(&Reduce<Elements, SumOf, Logarithm>);
-      return {};
+      return {.refusal = kOtherType};
     case OpType::kReduceLogSumExp:
       if constexpr (kFloating) return {&ReduceLogSumExp, "fold", FoldBytes<LogSumExp>(plan)};
-      return {};
+      return {.refusal = kOtherType};
     default:
       return {};
   }
@@ -188,7 +188,7 @@ OwnFunction Bf16Reducer(OpType op, const RowPlan& plan) {
   const size_t bytes = FoldBytes<ReductionPlan<Bf16Elements, SumOf, Plain>>(plan);
   if (op == OpType::kReduceSum) return {&Reduce<Bf16Elements, SumOf, Plain>, "fold", bytes};
   if (op == OpType::kReduceMean) return {&Reduce<Bf16Elements, SumOf, Divided>, "fold", bytes};
-  return {};
+  return {.refusal = kOtherType};
 }
 
 // The sum of the elements whose row the mask holds; others are not read.
@@ -220,18 +220,18 @@ OwnFunction OwnReduction(const KernelRequest& request) {
   const DType dtype = request.outputs[0].dtype;
   if (request.node->op == OpType::kMaskedSum) {
     const RowPlan plan = PlanAll(NumElements(request.inputs[0].shape));
-    if (!plan.served) return {};
-    if (dtype != DType::kF32) return {};
+    if (!plan.served) return {.refusal = kOtherRows};
+    if (dtype != DType::kF32) return {.refusal = kOtherType};
     return {&MaskedSum, "fold", FoldBytes<Masked>(plan)};
   }
   const auto* attributes = std::get_if<ReduceAttributes>(&request.node->attributes);
   if (attributes == nullptr) return {};
   const RowPlan plan = PlanOf(*attributes, request.inputs[0].shape);
-  if (!plan.served) return {};
+  if (!plan.served) return {.refusal = kOtherRows};
   if (FloatElements::Serves(dtype)) return Reducer<FloatElements>(request.node->op, plan);
   if (Bf16Elements::Serves(dtype)) return Bf16Reducer(request.node->op, plan);
   if (IntegerElements::Serves(dtype)) return Reducer<IntegerElements>(request.node->op, plan);
-  return {};
+  return {.refusal = kOtherType};
 }
 
 }  // namespace lockstep::device::cuda

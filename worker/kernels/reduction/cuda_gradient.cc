@@ -157,10 +157,11 @@ absl::Status ProductGradient(const DeviceCall& call, StreamHandle stream) {
 }  // namespace
 
 OwnFunction OwnReduceGradient(const KernelRequest& request) {
-  if (request.node->op != OpType::kReduceGrad || request.outputs[0].dtype != DType::kF32) return {};
+  if (request.node->op != OpType::kReduceGrad) return {};
+  if (request.outputs[0].dtype != DType::kF32) return {.refusal = kOtherType};
   const auto& attributes = AttributesOf<ReduceGradAttributes>(request);
   const RowPlan plan = PlanOf(attributes, request.inputs[1].shape);
-  if (!plan.served) return {};
+  if (!plan.served) return {.refusal = kOtherRows};
   switch (attributes.of) {
     case ReduceKind::kMax:
     case ReduceKind::kMin:

@@ -175,7 +175,8 @@ OwnFunction OwnResize(const KernelRequest& request) {
   if (request.node->op != OpType::kResize && !backward) return {};
   const Shape& in = backward ? request.outputs[0].shape : request.inputs[0].shape;
   const Shape& out = backward ? request.inputs[0].shape : request.outputs[0].shape;
-  if (!PlanesOf(AttributesOf<ResizeAttributes>(request), in, out).fits) return {};
+  if (!PlanesOf(AttributesOf<ResizeAttributes>(request), in, out).fits)
+    return {.refusal = "resizes along the last two dimensions only, rows of less than 2^24 elements"};
   return {.function = backward ? &Backward : &Forward,
           .name = kName,
           .workspace_bytes = static_cast<size_t>(out.back()) * sizeof(Column)};

@@ -189,13 +189,15 @@ absl::Status Resize(const DeviceCall& call, StreamHandle stream) {
 
 OwnFunction OwnResize(const KernelRequest& request) {
   const bool backward = request.node->op == OpType::kResizeGrad;
-  if ((request.node->op != OpType::kResize && !backward) || request.outputs[0].dtype != DType::kF32) return {};
+  if (request.node->op != OpType::kResize && !backward) return {};
+  if (request.outputs[0].dtype != DType::kF32) return {.refusal = kOtherType};
   const Shape& in = backward ? request.outputs[0].shape : request.inputs[0].shape;
   const Shape& out = backward ? request.inputs[0].shape : request.outputs[0].shape;
   const int64_t in_size = NumElements(in), out_size = NumElements(out);
-  if (in_size == 0 || out_size == 0 || in_size > FastDivide::kMost || out_size > FastDivide::kMost) return {};
+  if (in_size == 0 || out_size == 0 || in_size > FastDivide::kMost || out_size > FastDivide::kMost)
+    return {.refusal = kTooLarge};
   const std::vector<ResizeAxis> axes = Collapsed(ResizeAxes(AttributesOf<ResizeAttributes>(request), in, out));
-  if (axes.size() > kMostAxes) return {};
+  if (axes.size() > kMostAxes) return {.refusal = kManyDimensions};
   int64_t bytes = 0;
   for (const ResizeAxis& axis : axes) {
     if (!axis.straight) bytes += TapBytes(axis) + (backward ? ReaderBytes(axis) : 0);

@@ -88,7 +88,8 @@ OwnFunction SoftmaxOf(OpType op) {
 
 OwnFunction OwnSoftmax(const KernelRequest& request) {
   const auto* attributes = std::get_if<SoftmaxAttributes>(&request.node->attributes);
-  if (attributes == nullptr || !PlanAxis(request.inputs[0].shape, attributes->axis).served) return {};
+  if (attributes == nullptr) return {};
+  if (!PlanAxis(request.inputs[0].shape, attributes->axis).served) return {.refusal = kOtherRows};
   return ForStoredFloat(request.outputs[0].dtype, [&]<typename T>(Type<T>) { return SoftmaxOf<T>(request.node->op); });
 }
 

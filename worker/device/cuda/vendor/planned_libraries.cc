@@ -11,6 +11,7 @@
 #include "worker/device/cuda/vendor/attention_problem.h"
 #include "worker/device/cuda/vendor/convolution_problem.h"
 #include "worker/device/cuda/vendor/product_problem.h"
+#include "worker/device/implementation_list.h"
 #include "worker/kernels/cuda/channels_last.h"
 
 namespace lockstep::device::cuda {
@@ -111,7 +112,7 @@ class PlannedLibraries final : public VendorLibraries {
       case OpType::kAttentionGrad:
         return PlanAttention(request);
       default:
-        return absl::UnimplementedError("libraries are used for products, convolutions and attention only");
+        return NotItsOp();
     }
   }
 

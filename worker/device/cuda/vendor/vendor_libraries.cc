@@ -10,6 +10,7 @@
 #include "common/status/status_macros.h"
 #include "worker/device/cuda/vendor/cublaslt_product.h"
 #include "worker/device/cuda/vendor/product_choice.h"
+#include "worker/device/implementation_list.h"
 
 // Without its frontend's headers cuDNN is left out of the build: bazel/cuda.bzl.
 #ifdef LS_HAS_CUDNN
@@ -92,7 +93,7 @@ class Libraries final : public VendorLibraries {
         return cudnn_.Make(request, most);
       default:
         if (!wanted.empty()) break;
-        return absl::UnimplementedError("NVIDIA's libraries are used for products, convolutions and attention only");
+        return NotItsOp();
     }
     return absl::InvalidArgumentError(absl::StrCat("the kernel plan asks for implementation '", wanted,
                                                    "', which this version does not have. Start a new run."));
