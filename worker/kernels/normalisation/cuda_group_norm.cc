@@ -3,6 +3,7 @@
 
 #include "common/math/math.h"
 #include "worker/device/cuda/runtime/code.h"
+#include "worker/kernels/axis_shapes.h"
 #include "worker/kernels/cuda/element_types.h"
 #include "worker/kernels/cuda/families.h"
 #include "worker/kernels/cuda/pair_sum.h"
@@ -11,19 +12,12 @@
 namespace lockstep::device::cuda {
 namespace {
 
-// X [N, C, d...] as rows of `channels` planes each.
-struct Groups {
-  Groups(const GroupNormAttributes& attributes, const Shape& x)
-      : batch(x[0]), all_channels(x[1]), channels(attributes.num_groups == 0 ? 1 : x[1] / attributes.num_groups) {
-    for (size_t i = 2; i < x.size(); ++i) plane *= x[i];
-  }
+struct Groups : GroupExtents {
+  Groups(const GroupNormAttributes& attributes, const Shape& x) : GroupExtents(attributes.num_groups, x), batch(x[0]) {}
   int64_t batch;
-  int64_t all_channels;
-  int64_t channels;
-  int64_t plane = 1;
 
   int64_t groups() const { return channels == 0 ? 0 : all_channels / channels; }
-  RowPlan rows() const { return PlanRows({batch * groups(), channels * plane}, {false, true}); }
+  RowPlan row_plan() const { return PlanRows({rows, width()}, {false, true}); }
   RowPlan columns() const { return PlanRows({batch, all_channels, plane}, {true, false, true}); }
 };
 
@@ -86,7 +80,7 @@ template <typename T>
 absl::Status GroupNorm(const DeviceCall& call, StreamHandle stream) {
   const auto& attributes = call.attrs<GroupNormAttributes>();
   const Groups groups(attributes, call.in_shape(0));
-  const RowPlan plan = groups.rows();
+  const RowPlan plan = groups.row_plan();
   return ForEachRow<false>(stream, plan,
                            GroupNormRow<T>{call.in<T>(0), call.in<float>(1), call.in<float>(2), call.out<T>(0),
                                            ChannelOf(groups), plan.extent, attributes.epsilon});
@@ -162,7 +156,7 @@ template <typename T>
 absl::Status GroupNormGradient(const DeviceCall& call, StreamHandle stream) {
   const auto& attributes = call.attrs<GroupNormAttributes>();
   const Groups groups(attributes, call.in_shape(1));
-  const RowPlan plan = groups.rows();
+  const RowPlan plan = groups.row_plan();
   const ChannelOf channel(groups);
   auto* kept = reinterpret_cast<RowStatistics*>(call.workspace);
   LS_RETURN_IF_ERROR(ForEachRow<false>(stream, plan,
@@ -180,7 +174,7 @@ OwnFunction OwnGroupNorm(const KernelRequest& request) {
   if (attributes == nullptr) return {};
   const bool gradient = request.node->op == OpType::kGroupNormGrad;
   const Groups groups(*attributes, request.inputs[gradient ? 1 : 0].shape);
-  const RowPlan plan = groups.rows();
+  const RowPlan plan = groups.row_plan();
   if (!plan.served || !groups.columns().served) return {.refusal = kOtherRows};
   return ForStoredFloat(request.outputs[0].dtype, [&]<typename T>(Type<T>) -> OwnFunction {
     if (!gradient) return {&GroupNorm<T>, "rows"};

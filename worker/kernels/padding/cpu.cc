@@ -12,29 +12,13 @@ namespace {
 
 constexpr char kName[] = "own:padding";  // outlives every OwnFunction
 constexpr int64_t kGrain = 16384;        // elements
-constexpr size_t kMostAxes = 8;
 
-// The axes, the innermost first. Neighbours that are not padded are one.
-struct Padding {
-  bool fits = true;
-  size_t count = 0;
-  std::array<PadAxis, kMostAxes> axes;
-
-  void Add(const PadAxis& axis) {
-    const auto plain = [](const PadAxis& a) { return a.before == 0 && a.behind == 0; };
-    if (count > 0 && plain(axis) && plain(axes[count - 1])) {
-      axes[count - 1].extent *= axis.extent;
-      axes[count - 1].padded *= axis.padded;
-    } else if (count == kMostAxes) {
-      fits = false;
-    } else {
-      axes[count++] = axis;
-    }
-  }
+struct Padding : PadAxes<8> {
+  Padding(const PadAttributes& pad, const Shape& x, const Shape& y) : PadAxes(pad, x, y) {}
 
   int64_t rows() const {
     int64_t rows = 1;
-    for (size_t d = 1; d < count; ++d) rows *= axes[d].padded;
+    for (int d = 1; d < count; ++d) rows *= axes[d].padded;
     return rows;
   }
 
@@ -43,7 +27,7 @@ struct Padding {
     int64_t offset = 0;
     int64_t step = axes[0].extent;
     bool inside = true;
-    for (size_t d = 1; d < count; ++d) {
+    for (int d = 1; d < count; ++d) {
       const int64_t source = axes[d].Source(row % axes[d].padded);
       row /= axes[d].padded;
       inside = inside && source >= 0;
@@ -63,20 +47,9 @@ struct Middle {
   int64_t count;
 };
 
-Padding PaddingOf(const PadAttributes& pad, const Shape& x, const Shape& y) {
-  Padding made;
-  const auto rank = static_cast<int64_t>(x.size());
-  for (size_t i = x.size(); i-- > 0;) {
-    const PadRange range = pad.RangeOf(static_cast<int64_t>(i), rank);
-    made.Add({pad.mode, range.before, range.behind, x[i], y[i]});
-  }
-  if (made.count == 0) made.Add({});
-  return made;
-}
-
 void Forward(const HostCall& call) {
   const auto& pad = call.attrs<PadAttributes>();
-  const Padding padding = PaddingOf(pad, call.in_shape(0), call.out_shape(0));
+  const Padding padding(pad, call.in_shape(0), call.out_shape(0));
   const PadAxis& columns = padding.axes[0];
   const int64_t width = columns.padded;
   const auto value = static_cast<float>(pad.value);
@@ -108,7 +81,7 @@ void Forward(const HostCall& call) {
 
 // Nothing in front of the outermost axis: what is summed there lies apart for each of its elements.
 void Backward(const HostCall& call) {
-  const Padding padding = PaddingOf(call.attrs<PadAttributes>(), call.out_shape(0), call.in_shape(0));
+  const Padding padding(call.attrs<PadAttributes>(), call.out_shape(0), call.in_shape(0));
   const PadAxis& columns = padding.axes[0];
   const Middle middle(columns);
   const PadAxis& outermost = padding.axes[padding.count - 1];
@@ -116,7 +89,7 @@ void Backward(const HostCall& call) {
   const int64_t planes = apart ? outermost.extent : 1;
   const int64_t rows = padding.rows() / std::max<int64_t>(1, planes);
   int64_t plane_size = 1;
-  for (size_t d = 0; d + (apart ? 1 : 0) < padding.count; ++d) plane_size *= padding.axes[d].extent;
+  for (int d = 0; d + (apart ? 1 : 0) < padding.count; ++d) plane_size *= padding.axes[d].extent;
   ParallelFor(planes, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, rows * columns.padded)),
               [&](int64_t begin, int64_t end) {
                 std::fill(call.out<float>(0) + begin * plane_size, call.out<float>(0) + end * plane_size, 0.0f);
@@ -147,7 +120,7 @@ OwnFunction OwnPadding(const KernelRequest& request) {
   if (request.node->op != OpType::kPad && !backward) return {};
   const Shape& x = backward ? request.outputs[0].shape : request.inputs[0].shape;
   const Shape& y = backward ? request.inputs[0].shape : request.outputs[0].shape;
-  if (!PaddingOf(AttributesOf<PadAttributes>(request), x, y).fits) return {.refusal = kManyDimensions};
+  if (!Padding(AttributesOf<PadAttributes>(request), x, y).fits) return {.refusal = kManyDimensions};
   return {backward ? &Backward : &Forward, kName};
 }
 

@@ -11,50 +11,26 @@ namespace {
 
 constexpr int kMostAxes = kMostOuter + 1;
 
-// The axes, innermost first. Neighbours that are not padded are one.
-struct Padding {
-  bool fits = true;
-  int count = 0;
-  PadAxis axes[kMostAxes];
+struct Padding : PadAxes<kMostAxes> {
+  // REQUIRES: neither tensor is empty.
+  Padding(const PadAttributes& pad, const Shape& x, const Shape& y) : PadAxes(pad, x, y) {
+    int64_t step = 1;
+    int64_t padded_step = 1;
+    for (int d = 0; d < count; ++d) {
+      extents[d] = WideDivide(axes[d].extent);
+      padded[d] = WideDivide(axes[d].padded);
+      steps[d] = step;
+      padded_steps[d] = padded_step;
+      step *= axes[d].extent;
+      padded_step *= axes[d].padded;
+    }
+  }
+
   WideDivide extents[kMostAxes];  // of X
   WideDivide padded[kMostAxes];
   int64_t steps[kMostAxes];  // in X
   int64_t padded_steps[kMostAxes];
-
-  void Add(const PadAxis& axis) {
-    const bool plain = axis.before == 0 && axis.behind == 0;
-    if (plain && count > 0 && axes[count - 1].before == 0 && axes[count - 1].behind == 0) {
-      axes[count - 1].extent *= axis.extent;
-      axes[count - 1].padded *= axis.padded;
-    } else if (count == kMostAxes) {
-      fits = false;
-    } else {
-      axes[count++] = axis;
-    }
-  }
 };
-
-// REQUIRES: neither tensor is empty.
-Padding PaddingOf(const PadAttributes& pad, const Shape& x, const Shape& y) {
-  Padding made;
-  const auto rank = static_cast<int64_t>(x.size());
-  for (size_t i = x.size(); i-- > 0;) {
-    const PadRange range = pad.RangeOf(static_cast<int64_t>(i), rank);
-    made.Add({pad.mode, range.before, range.behind, x[i], y[i]});
-  }
-  if (made.count == 0) made.Add({});
-  int64_t step = 1;
-  int64_t padded_step = 1;
-  for (int d = 0; d < made.count; ++d) {
-    made.extents[d] = WideDivide(made.axes[d].extent);
-    made.padded[d] = WideDivide(made.axes[d].padded);
-    made.steps[d] = step;
-    made.padded_steps[d] = padded_step;
-    step *= made.axes[d].extent;
-    padded_step *= made.axes[d].padded;
-  }
-  return made;
-}
 
 template <typename T>
 __global__ void PadKernel(Padding padding, int64_t rows, T value, const T* x, T* y) {
@@ -117,7 +93,7 @@ absl::Status Pad(const DeviceCall& call, StreamHandle stream) {
     return ForEach(
         stream, count, LS_KERNEL_LAMBDA(int64_t i) { y[i] = value; });
   }
-  const Padding padding = PaddingOf(pad, call.in_shape(0), to);
+  const Padding padding(pad, call.in_shape(0), to);
   const int64_t rows = count / padding.axes[0].padded;
   return Launch(stream, RowsShape(rows, padding.axes[0].padded), &PadKernel<T>, padding, rows, value, call.in<T>(0),
                 call.out<T>(0));
@@ -130,7 +106,7 @@ absl::Status PadGrad(const DeviceCall& call, StreamHandle stream) {
   if (NumElements(call.in_shape(0)) == 0) {
     return Zero(stream, call.outputs[0], static_cast<size_t>(count) * sizeof(T));
   }
-  const Padding padding = PaddingOf(call.attrs<PadAttributes>(), call.out_shape(0), call.in_shape(0));
+  const Padding padding(call.attrs<PadAttributes>(), call.out_shape(0), call.in_shape(0));
   return Launch(stream, {.blocks = {BlocksFor(count)}, .threads = {kBlock}}, &PadGradKernel<T>, padding, count,
                 call.in<T>(0), call.out<T>(0));
 }
@@ -144,7 +120,7 @@ OwnFunction OwnPadding(const KernelRequest& request) {
   const Shape& output = request.outputs[0].shape;
   const bool back = op == OpType::kPadGrad;
   if (NumElements(input) > 0 && NumElements(output) > 0 &&
-      !PaddingOf(AttributesOf<PadAttributes>(request), back ? output : input, back ? input : output).fits) {
+      !Padding(AttributesOf<PadAttributes>(request), back ? output : input, back ? input : output).fits) {
     return {.refusal = kManyDimensions};
   }
   const DType dtype = request.outputs[0].dtype;

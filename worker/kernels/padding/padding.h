@@ -1,4 +1,4 @@
-// Padding of one axis as formulas of numbers, for kernels: the sources of PadAttributes::Source, and the way back.
+// Padding as formulas of numbers, for kernels: the sources of PadAttributes::Source, and the way back.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_PADDING_PADDING_H_
@@ -8,6 +8,7 @@
 
 #include "common/graph/ops/pad.h"
 #include "common/math/host_device.h"
+#include "common/tensor/shape.h"
 
 namespace lockstep::device {
 
@@ -72,6 +73,33 @@ struct PadAxis {
     next += wait;
     return next < padded ? next : padded;
   }
+};
+
+// The axes of a Pad, the innermost first. Neighbours that are not padded are one axis.
+template <int kMost>
+struct PadAxes {
+  bool fits = true;  // false: there are more than kMost
+  int count = 0;     // at least 1
+  PadAxis axes[kMost];
+
+  [[gnu::always_inline]] PadAxes(const PadAttributes& pad, const Shape& x, const Shape& y) {
+    const auto rank = static_cast<int64_t>(x.size());
+    for (size_t i = x.size(); i-- > 0;) {
+      const PadRange range = pad.RangeOf(static_cast<int64_t>(i), rank);
+      const PadAxis axis{pad.mode, range.before, range.behind, x[i], y[i]};
+      if (count > 0 && IsPlain(axis) && IsPlain(axes[count - 1])) {
+        axes[count - 1].extent *= axis.extent;
+        axes[count - 1].padded *= axis.padded;
+      } else if (count == kMost) {
+        fits = false;
+      } else {
+        axes[count++] = axis;
+      }
+    }
+    if (count == 0) axes[count++] = {};
+  }
+
+  [[gnu::always_inline]] static bool IsPlain(const PadAxis& axis) { return axis.before == 0 && axis.behind == 0; }
 };
 
 }  // namespace lockstep::device
