@@ -113,7 +113,7 @@ TEST_CASE("tensorflow weights: a checkpoint by its prefix, its index or its fold
 TEST_CASE("tensorflow weights: a checkpoint in a bucket", "[warm_start]") {
   FakeS3 fake;
   TestHttpServer http([&fake](const TestHttpServer::Request& request) {
-    HttpRequest sent;
+    HttpClientRequest sent;
     sent.method = request.method;
     sent.url = absl::StrCat("http://", request.headers.at("host"), request.target);
     sent.headers = request.headers;

@@ -22,9 +22,9 @@
 namespace lockstep {
 
 // Numbers from a seed.
-class Dice {
+class Draws {
  public:
-  explicit Dice(int seed) : random_(RandomStream::For(static_cast<uint64_t>(seed), 0)) {}
+  explicit Draws(int seed) : random_(RandomStream::For(static_cast<uint64_t>(seed), 0)) {}
   uint64_t Below(uint64_t n) { return random_.At(drawn_++) % n; }
 
  private:
@@ -35,7 +35,7 @@ class Dice {
 // Several chiefs take over from each other, sleep, and lose requests and answers. What one of them was told is done has
 // to stand in the chain of records, each of which follows the one before. `arrive` lets that many late requests arrive;
 // `calm` ends the faults.
-inline void PlayCommitLog(Dice& dice, Slots& slots, const std::function<void(size_t)>& arrive,
+inline void PlayCommitLog(Draws& dice, Slots& slots, const std::function<void(size_t)>& arrive,
                           const std::function<void()>& calm) {
   const auto nonce = [] {
     static uint64_t last = 0;

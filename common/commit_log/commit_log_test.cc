@@ -159,7 +159,7 @@ TEST_CASE("commit log: whatever is lost, doubled or late, what was said to be do
   const int seed = GENERATE(range(1, 400));
   CAPTURE(seed);
   MemorySlots slots;
-  Dice dice(seed);
+  Draws dice(seed);
   slots.next_fault = [&] { return dice.Below(4) == 0 ? static_cast<SlotFault>(1 + dice.Below(4)) : SlotFault::kNone; };
   PlayCommitLog(
       dice, slots, [&](size_t count) { slots.Arrive(count); },

@@ -48,7 +48,7 @@ std::string At(const std::map<std::string, std::string>& map, const std::string&
 
 }  // namespace
 
-absl::StatusOr<HttpAnswer> FakeS3::Send(const HttpRequest& request) {
+absl::StatusOr<HttpAnswer> FakeS3::Send(const HttpClientRequest& request) {
   ++requests_;
   S3Fault fault = S3Fault::kNone;
   {
@@ -119,7 +119,7 @@ HttpAnswer FakeS3::CheckSignature(const Parsed& request, const std::string& host
   return right.at("authorization") == sent ? HttpAnswer{200, {}, ""} : Error(403, "SignatureDoesNotMatch");
 }
 
-HttpAnswer FakeS3::Handle(const HttpRequest& request) {
+HttpAnswer FakeS3::Handle(const HttpClientRequest& request) {
   absl::string_view rest = request.url;
   absl::ConsumePrefix(&rest, "http://");
   const size_t slash = rest.find('/');

@@ -47,7 +47,7 @@ class FakeS3 final : public HttpTransport {
   size_t page_keys = 3;
   std::function<S3Fault()> next_fault = [] { return S3Fault::kNone; };
 
-  absl::StatusOr<HttpAnswer> Send(const HttpRequest& request) override;
+  absl::StatusOr<HttpAnswer> Send(const HttpClientRequest& request) override;
 
   MemoryObjectStore& objects() { return objects_; }
   int requests() const { return requests_; }
@@ -58,7 +58,7 @@ class FakeS3 final : public HttpTransport {
     std::map<std::string, std::string> query, headers;
     absl::string_view body;
   };
-  HttpAnswer Handle(const HttpRequest& request);
+  HttpAnswer Handle(const HttpClientRequest& request);
   HttpAnswer HandleObject(const Parsed& request);
   HttpAnswer HandleUpload(const Parsed& request);
   HttpAnswer HandleComplete(const Parsed& request);

@@ -93,7 +93,7 @@ absl::Status ErrorOf(CURLcode code, const char* detail, const std::string& bundl
   }
 }
 
-void SetMethod(CURL* curl, const HttpRequest& request) {
+void SetMethod(CURL* curl, const HttpClientRequest& request) {
   if (request.method == "HEAD") {
     curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
   } else if (request.method == "PUT" || request.method == "POST") {
@@ -137,7 +137,7 @@ void HttpClient::Keep(Handle handle) {
   if (idle_.size() < options_.max_idle) idle_.push_back(std::move(handle));
 }
 
-absl::StatusOr<HttpAnswer> HttpClient::Send(const HttpRequest& request) {
+absl::StatusOr<HttpAnswer> HttpClient::Send(const HttpClientRequest& request) {
   Handle handle = Take();
   CURL* const curl = handle.get();
   curl_easy_reset(curl);  // settings alone: connections stay

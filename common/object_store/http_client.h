@@ -34,7 +34,7 @@ class HttpClient final : public HttpTransport {
   explicit HttpClient(HttpClientOptions options);
   ~HttpClient() override;
 
-  absl::StatusOr<HttpAnswer> Send(const HttpRequest& request) override;
+  absl::StatusOr<HttpAnswer> Send(const HttpClientRequest& request) override;
 
  private:
   struct Close {

@@ -17,8 +17,8 @@
 namespace lockstep {
 namespace {
 
-HttpRequest Ask(const std::string& method, const std::string& url, absl::string_view body = "") {
-  HttpRequest request;
+HttpClientRequest Ask(const std::string& method, const std::string& url, absl::string_view body = "") {
+  HttpClientRequest request;
   request.method = method;
   request.url = url;
   request.body = body;
@@ -68,7 +68,7 @@ TEST_CASE("http client: large bodies go both ways on one connection", "[object_s
 TEST_CASE("http client: a longer answer than allowed is refused", "[object_store]") {
   TestHttpServer server([](const auto&) { return HttpAnswer{200, {}, std::string(1000, 'x')}; });
   HttpClient client({});
-  HttpRequest request = Ask("GET", server.url());
+  HttpClientRequest request = Ask("GET", server.url());
   request.max_answer = 1000;
   CHECK(client.Send(request).ok());
   request.max_answer = 999;
@@ -102,7 +102,7 @@ TEST_CASE("http client: a server that is silent is given up at the deadline", "[
   REQUIRE(listen(listener, 1) == 0);
   REQUIRE(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0);
   HttpClientOptions options;
-  HttpRequest request = Ask("GET", absl::StrCat("http://127.0.0.1:", ntohs(address.sin_port)));
+  HttpClientRequest request = Ask("GET", absl::StrCat("http://127.0.0.1:", ntohs(address.sin_port)));
   SECTION("of the request") { request.timeout = absl::Milliseconds(50); }
   SECTION("of a stalled transfer") { options.stalled_after = absl::Seconds(1); }
   HttpClient client(options);

@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-struct HttpRequest {
+struct HttpClientRequest {
   std::string method;  // GET, HEAD, PUT, POST or DELETE
   std::string url;     // http or https, encoded
   std::map<std::string, std::string> headers;
@@ -37,7 +37,7 @@ class HttpTransport {
   // request may have had its effect, or may still have it; ResourceExhausted: the answer is longer than `max_answer`;
   // FailedPrecondition: the server's certificate is not trusted, or this machine lacks what the request needs.
   // Messages do not repeat the request.
-  virtual absl::StatusOr<HttpAnswer> Send(const HttpRequest& request) = 0;
+  virtual absl::StatusOr<HttpAnswer> Send(const HttpClientRequest& request) = 0;
 };
 
 }  // namespace lockstep

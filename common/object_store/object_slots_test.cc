@@ -17,7 +17,7 @@ TEST_CASE("object slots: a log keeps what was said to be done, whatever is lost,
   CAPTURE(seed);
   MemoryObjectStore store;
   ObjectSlots slots(&store, "log");
-  Dice dice(seed);
+  Draws dice(seed);
   store.next_fault = [&] {
     return dice.Below(4) == 0 ? static_cast<ObjectFault>(1 + dice.Below(kObjectFaults - 1)) : ObjectFault::kNone;
   };
@@ -33,7 +33,7 @@ TEST_CASE("object slots: a log in a bucket keeps what was said to be done, whate
   S3OnFake s3;
   s3.fake.page_keys = 1000;
   ObjectSlots slots(s3.store.get(), "log");
-  Dice dice(seed);
+  Draws dice(seed);
   const uint64_t faults = 2 + dice.Below(18);  // of twenty requests
   s3.fake.next_fault = [&dice, faults] {
     return dice.Below(20) < faults ? static_cast<S3Fault>(1 + dice.Below(kS3Faults - 1)) : S3Fault::kNone;

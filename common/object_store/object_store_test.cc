@@ -35,7 +35,7 @@ struct AnyStore {
     if (kind == kFakeOverSockets) {
       client = std::make_unique<HttpClient>(HttpClientOptions());
       server = std::make_unique<TestHttpServer>([this](const TestHttpServer::Request& request) {
-        HttpRequest http;
+        HttpClientRequest http;
         http.method = request.method;
         http.url = absl::StrCat("http://", request.headers.at("host"), request.target);
         http.headers = request.headers;

@@ -170,7 +170,7 @@ absl::StatusOr<std::string> S3CredentialsSource::Metadata(absl::string_view path
 
 absl::StatusOr<std::string> S3CredentialsSource::Ask(const std::string& method, const std::string& url,
                                                      std::map<std::string, std::string> headers) {
-  HttpRequest request;
+  HttpClientRequest request;
   request.method = method;
   request.url = url;
   request.headers = std::move(headers);

@@ -43,7 +43,7 @@ struct CutStore {
       return;
     }
     server = std::make_unique<TestHttpServer>([this](const TestHttpServer::Request& request) {
-      HttpRequest http;
+      HttpClientRequest http;
       http.method = request.method;
       http.url = absl::StrCat("http://", request.headers.at("host"), request.target);
       http.headers = request.headers;

@@ -115,7 +115,7 @@ absl::StatusOr<HttpAnswer> S3ObjectStore::Once(const Call& call, absl::Duration 
   request.query = call.query;
   request.headers = call.headers;
   request.body = call.body;
-  HttpRequest http;
+  HttpClientRequest http;
   http.headers = SignS3Request(request, credentials, endpoint_.region, patience_.wall_clock());
   const std::string query = S3Query(call.query);
   http.method = call.method;

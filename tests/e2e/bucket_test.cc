@@ -26,7 +26,7 @@ using Catch::Contains;
 struct Server {
   Server()
       : http([this](const TestHttpServer::Request& request) {
-          HttpRequest sent;
+          HttpClientRequest sent;
           sent.method = request.method;
           sent.url = absl::StrCat("http://", request.headers.at("host"), request.target);
           sent.headers = request.headers;

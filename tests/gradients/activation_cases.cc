@@ -5,14 +5,14 @@ namespace lockstep {
 namespace {
 
 // Away from kinks at 0; between -4 and 4, so that both sides of every bend are met.
-std::string Wide(Dice& dice, CaseWriter* writer) {
+std::string Wide(CaseNumbers& dice, CaseWriter* writer) {
   Tensor x = dice.Distinct(RandomShape(dice, 0, 4));
   for (double& element : x.elements<double>()) element *= 3.9;
   return writer->Input(std::move(x));
 }
 
 template <OpType kOp>
-GradientCase Plain(Dice& dice) {
+GradientCase Plain(CaseNumbers& dice) {
   CaseWriter writer;
   const std::string x = Wide(dice, &writer);
   return writer.Op(kOp, {x});
@@ -20,13 +20,13 @@ GradientCase Plain(Dice& dice) {
 
 // alpha and beta in [0.1, 0.9): bends at 0, at alpha or where alpha * x + beta is 0 or 1.
 template <OpType kOp>
-GradientCase WithNumbers(Dice& dice) {
+GradientCase WithNumbers(CaseNumbers& dice) {
   CaseWriter writer;
   const std::string x = Wide(dice, &writer);
   return writer.Op(kOp, {x}, ActivationAttributes{0.5 + 0.4 * dice.Unit(), 0.5 + 0.4 * dice.Unit()});
 }
 
-GradientCase PRelu(Dice& dice) {
+GradientCase PRelu(CaseNumbers& dice) {
   CaseWriter writer;
   Tensor x = dice.Distinct(RandomShape(dice, 0, 4));
   const Shape slope = Broadcastable(dice, x.shape());
@@ -34,13 +34,13 @@ GradientCase PRelu(Dice& dice) {
   return writer.Op(OpType::kPRelu, {name, writer.Input(dice.Uniform(slope))});
 }
 
-GradientCase Gelu(Dice& dice) {
+GradientCase Gelu(CaseNumbers& dice) {
   CaseWriter writer;
   const std::string x = Wide(dice, &writer);
   return writer.Op(OpType::kGelu, {x}, GeluAttributes{dice.Coin()});
 }
 
-GradientCase Clip(Dice& dice) {
+GradientCase Clip(CaseNumbers& dice) {
   CaseWriter writer;
   ClipAttributes clip;
   if (dice.Coin()) clip.min = -0.3 + dice.Unit();

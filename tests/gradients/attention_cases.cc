@@ -16,7 +16,7 @@ Shape HeadsOf(int64_t batch, int64_t heads, int64_t length, int64_t size, bool r
 }
 
 // Numbers, and here and there -infinity, but nowhere a query that sees nothing.
-Tensor Mask(Dice& dice, const Shape& shape) {
+Tensor Mask(CaseNumbers& dice, const Shape& shape) {
   Tensor mask = dice.Uniform(shape);
   const auto elements = mask.elements<double>();
   for (size_t i = 0; i < elements.size(); ++i) {
@@ -26,7 +26,7 @@ Tensor Mask(Dice& dice, const Shape& shape) {
   return mask;
 }
 
-GradientCase Attention(Dice& dice) {
+GradientCase Attention(CaseNumbers& dice) {
   CaseWriter writer;
   AttentionAttributes attributes;
   attributes.scale = 0.5 + dice.Unit();

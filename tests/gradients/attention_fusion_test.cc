@@ -80,7 +80,7 @@ void CheckSame(const Graph& plain, const Graph& fused, const std::vector<std::st
   REQUIRE(a.ok());
   REQUIRE(b.ok());
   for (GraphRunner* runner : {a->get(), b->get()}) {
-    Dice dice(3);
+    CaseNumbers dice(3);
     for (const Variable& variable : plain.variables) {
       const Tensor drawn = dice.Uniform(variable.shape);
       std::memcpy(runner->value(variable.name).data(), drawn.data(), static_cast<size_t>(drawn.byte_size()));
@@ -122,7 +122,7 @@ AttentionAttributes Fused(Writer writer, const std::string& y, size_t inputs) {
     if (variable.kind == VariableKind::kParameter) targets.push_back(variable.name);
   }
   for (Graph* graph : {&plain, &fused}) {
-    Dice dice(8);
+    CaseNumbers dice(8);
     AppendConstant(graph, "weights", dice.Uniform(graph->values.at(y).shape));
     REQUIRE(AppendNode(graph, {"weighed", OpType::kMul, {y, "weights"}, {"weighed"}, {}}).ok());
     REQUIRE(AppendNode(graph, {"loss", OpType::kReduceSum, {"weighed"}, {"loss"}, ReduceAttributes{{}, false, false}})

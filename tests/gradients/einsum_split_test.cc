@@ -31,7 +31,7 @@ struct Equation {
 };
 
 // Up to four operands over five letters, some dimensions 1; the result keeps some of the letters, in any order.
-Equation RandomEquation(Dice& dice) {
+Equation RandomEquation(CaseNumbers& dice) {
   const std::string letters = "abcde";
   std::vector<int64_t> extents;
   for (size_t i = 0; i < letters.size(); ++i) extents.push_back(dice.Int(1, 4));
@@ -85,7 +85,7 @@ std::vector<double> Run(const Graph& graph) {
 
 TEST_CASE("einsum: as products it gives what it gives as one op", "[gradients]") {
   for (uint64_t seed = 1; seed <= 600; ++seed) {
-    Dice dice(seed);
+    CaseNumbers dice(seed);
     const Equation equation = RandomEquation(dice);
     const Graph whole = GraphOf(equation);
     Graph split = whole;

@@ -7,27 +7,27 @@ namespace lockstep {
 namespace {
 
 // Elements in [low, high).
-Tensor Between(Dice& dice, const Shape& shape, double low, double high) {
+Tensor Between(CaseNumbers& dice, const Shape& shape, double low, double high) {
   Tensor tensor = dice.Uniform(shape);
   for (double& x : tensor.elements<double>()) x = low + (high - low) * (x + 1) / 2;
   return tensor;
 }
 
 // The same with random signs.
-Tensor OfAnySign(Dice& dice, const Shape& shape, double low, double high) {
+Tensor OfAnySign(CaseNumbers& dice, const Shape& shape, double low, double high) {
   Tensor tensor = Between(dice, shape, low, high);
   for (double& x : tensor.elements<double>()) x = dice.Coin() ? x : -x;
   return tensor;
 }
 
 // Two shapes that broadcast, either of which may be the smaller one.
-std::pair<Shape, Shape> TwoShapes(Dice& dice) {
+std::pair<Shape, Shape> TwoShapes(CaseNumbers& dice) {
   const Shape shape = RandomShape(dice, 0, 4);
   const Shape part = Broadcastable(dice, shape);
   return dice.Coin() ? std::pair(shape, part) : std::pair(part, shape);
 }
 
-GradientCase Div(Dice& dice) {
+GradientCase Div(CaseNumbers& dice) {
   CaseWriter writer;
   const auto [a, b] = TwoShapes(dice);
   const std::string left = writer.Input(dice.Uniform(a));
@@ -35,7 +35,7 @@ GradientCase Div(Dice& dice) {
 }
 
 // Quotients lie between 0.28 and 0.7 above whole numbers.
-GradientCase Mod(Dice& dice) {
+GradientCase Mod(CaseNumbers& dice) {
   CaseWriter writer;
   const auto [a, b] = TwoShapes(dice);
   Tensor left = Between(dice, a, 0.3, 0.7);
@@ -47,7 +47,7 @@ GradientCase Mod(Dice& dice) {
   return writer.Op(OpType::kMod, {first, writer.Input(OfAnySign(dice, b, 1.0, 1.01))}, ModAttributes{true});
 }
 
-GradientCase Pow(Dice& dice) {
+GradientCase Pow(CaseNumbers& dice) {
   CaseWriter writer;
   const auto [a, b] = TwoShapes(dice);
   if (dice.Coin()) {
@@ -66,7 +66,7 @@ GradientCase Pow(Dice& dice) {
 }
 
 template <OpType kOp>
-GradientCase Extremum(Dice& dice) {
+GradientCase Extremum(CaseNumbers& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 0, 3);
   std::vector<std::string> inputs;
@@ -78,7 +78,7 @@ GradientCase Extremum(Dice& dice) {
 
 // Away from kinks at zero.
 template <OpType kOp>
-GradientCase Anywhere(Dice& dice) {
+GradientCase Anywhere(CaseNumbers& dice) {
   CaseWriter writer;
   const std::string x = writer.Input(dice.Distinct(RandomShape(dice, 0, 4)));
   return writer.Op(kOp, {x});
@@ -86,13 +86,13 @@ GradientCase Anywhere(Dice& dice) {
 
 // Where -1 < x < 1, and beyond 1.
 template <OpType kOp>
-GradientCase Inside(Dice& dice) {
+GradientCase Inside(CaseNumbers& dice) {
   CaseWriter writer;
   const std::string x = writer.Input(Between(dice, RandomShape(dice, 0, 4), -0.9, 0.9));
   return writer.Op(kOp, {x});
 }
 template <OpType kOp>
-GradientCase Beyond(Dice& dice) {
+GradientCase Beyond(CaseNumbers& dice) {
   CaseWriter writer;
   const std::string x = writer.Input(Between(dice, RandomShape(dice, 0, 4), 1.2, 3.0));
   return writer.Op(kOp, {x});
@@ -100,7 +100,7 @@ GradientCase Beyond(Dice& dice) {
 
 // y = op(x) * x, where op takes nothing of x but its shape.
 template <OpType kOp>
-GradientCase Drawn(Dice& dice) {
+GradientCase Drawn(CaseNumbers& dice) {
   CaseWriter writer;
   const std::string x = writer.Input(dice.Uniform(RandomShape(dice, 0, 4)));
   const RandomLikeAttributes attributes{.a = -1, .b = 2, .dtype = DType::kF64, .stream = 3};
@@ -109,7 +109,7 @@ GradientCase Drawn(Dice& dice) {
 }
 
 template <OpType kOp>
-GradientCase Positive(Dice& dice) {
+GradientCase Positive(CaseNumbers& dice) {
   CaseWriter writer;
   const std::string x = writer.Input(Between(dice, RandomShape(dice, 0, 4), 0.5, 2.5));
   return writer.Op(kOp, {x});
@@ -117,14 +117,14 @@ GradientCase Positive(Dice& dice) {
 
 // y = op(x) + x: all of the gradient comes from the second term.
 template <OpType kOp>
-GradientCase Flat(Dice& dice) {
+GradientCase Flat(CaseNumbers& dice) {
   CaseWriter writer;
   const std::string x = writer.Input(Between(dice, RandomShape(dice, 0, 4), -3, 3));
   writer.made.graph.nodes.push_back({"flat", kOp, {x}, {"steps"}, NoAttributes{}});
   return writer.Op(OpType::kAdd, {"steps", x});
 }
 
-GradientCase Cast(Dice& dice) {
+GradientCase Cast(CaseNumbers& dice) {
   CaseWriter writer;
   const std::string x = writer.Input(dice.Uniform(RandomShape(dice, 0, 4)));
   if (dice.Coin()) return writer.Op(OpType::kCast, {x}, CastAttributes{DType::kF64});
@@ -134,7 +134,7 @@ GradientCase Cast(Dice& dice) {
   return writer.Op(OpType::kMul, {"w", x});
 }
 
-GradientCase Where(Dice& dice) {
+GradientCase Where(CaseNumbers& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 0, 4);
   Tensor condition = Tensor::Zeros(DType::kBool, dice.Coin() ? shape : Broadcastable(dice, shape));

@@ -23,7 +23,7 @@ constexpr double kTolerance = 2e-7;
 
 // Adds loss = sum over the outputs of <output, random weights> and returns its name.
 absl::StatusOr<std::string> AddLoss(Graph* graph, const std::vector<std::string>& outputs, uint64_t seed) {
-  Dice dice(seed + 1);
+  CaseNumbers dice(seed + 1);
   std::string total;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string name = absl::StrCat("check", i);
@@ -92,13 +92,13 @@ absl::StatusOr<std::string> Check(GradientCase test, uint64_t seed) {
 
 }  // namespace
 
-Tensor Dice::Uniform(Shape shape) {
+Tensor CaseNumbers::Uniform(Shape shape) {
   Tensor tensor = Tensor::Zeros(DType::kF64, std::move(shape));
   for (double& value : tensor.elements<double>()) value = Unit();
   return tensor;
 }
 
-Tensor Dice::Distinct(Shape shape) {
+Tensor CaseNumbers::Distinct(Shape shape) {
   Tensor tensor = Tensor::Zeros(DType::kF64, std::move(shape));
   const int64_t n = tensor.num_elements();
   std::vector<int64_t> order(static_cast<size_t>(n));

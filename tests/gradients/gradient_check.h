@@ -15,9 +15,9 @@
 namespace lockstep {
 
 // Random numbers of one case, replayed by its seed.
-class Dice {
+class CaseNumbers {
  public:
-  explicit Dice(uint64_t seed) : stream_(RandomStream::For(seed, StreamOfName("gradients"))) {}
+  explicit CaseNumbers(uint64_t seed) : stream_(RandomStream::For(seed, StreamOfName("gradients"))) {}
   // Uniform in [low, high].
   int64_t Int(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(stream_.At(next_++) % static_cast<uint64_t>(high - low + 1));

@@ -11,7 +11,7 @@
 namespace lockstep {
 
 // 0, 1, ... in random order.
-inline std::vector<int64_t> RandomOrder(Dice& dice, size_t count) {
+inline std::vector<int64_t> RandomOrder(CaseNumbers& dice, size_t count) {
   std::vector<int64_t> order;
   for (size_t i = 0; i < count; ++i) {
     order.insert(order.begin() + dice.Int(0, static_cast<int64_t>(i)), static_cast<int64_t>(i));
@@ -19,7 +19,7 @@ inline std::vector<int64_t> RandomOrder(Dice& dice, size_t count) {
   return order;
 }
 
-inline int64_t RandomAxis(Dice& dice, const Shape& shape) {
+inline int64_t RandomAxis(CaseNumbers& dice, const Shape& shape) {
   const auto rank = static_cast<int64_t>(shape.size());
   return dice.Int(-rank, rank - 1);
 }
@@ -30,7 +30,7 @@ inline size_t FromFront(int64_t axis, const Shape& shape) {
 }
 
 // Indices on an axis of `extent` elements, some from its end, many of them equal.
-inline Tensor RandomIndices(Dice& dice, const Shape& shape, int64_t extent) {
+inline Tensor RandomIndices(CaseNumbers& dice, const Shape& shape, int64_t extent) {
   Tensor indices = Tensor::Zeros(dice.Coin() ? DType::kI64 : DType::kI32, shape);
   for (int64_t i = 0; i < indices.num_elements(); ++i) {
     const int64_t index = dice.Int(-extent, extent - 1);
@@ -41,7 +41,7 @@ inline Tensor RandomIndices(Dice& dice, const Shape& shape, int64_t extent) {
 }
 
 // A shape of indices into single elements of a tensor of `shape`.
-inline Shape ElementIndices(Dice& dice, const Shape& shape, int64_t axis) {
+inline Shape ElementIndices(CaseNumbers& dice, const Shape& shape, int64_t axis) {
   Shape indices = shape;
   for (int64_t& dim : indices) dim = dice.Int(1, dim);
   indices[FromFront(axis, shape)] = dice.Int(1, 5);

@@ -7,12 +7,12 @@
 namespace lockstep {
 namespace {
 
-ScatterReduction RandomScatterReduction(Dice& dice) {
+ScatterReduction RandomScatterReduction(CaseNumbers& dice) {
   return dice.Coin() ? ScatterReduction::kNone : ScatterReduction::kAdd;
 }
 
 // 0, 1, ... along `axis`, in random order on every line: without equal indices.
-Tensor DistinctIndices(Dice& dice, const Shape& shape, int64_t axis, int64_t extent) {
+Tensor DistinctIndices(CaseNumbers& dice, const Shape& shape, int64_t axis, int64_t extent) {
   Tensor indices = Tensor::Zeros(DType::kI64, shape);
   int64_t inner = 1;
   for (size_t i = FromFront(axis, shape) + 1; i < shape.size(); ++i) inner *= shape[i];
@@ -27,7 +27,7 @@ Tensor DistinctIndices(Dice& dice, const Shape& shape, int64_t axis, int64_t ext
   return indices;
 }
 
-GradientCase ScatterElements(Dice& dice) {
+GradientCase ScatterElements(CaseNumbers& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 1, 3);
   const ScatterAttributes scatter{RandomAxis(dice, shape), RandomScatterReduction(dice)};
@@ -45,7 +45,7 @@ GradientCase ScatterElements(Dice& dice) {
   return writer.Op(OpType::kScatterElements, {x, i, updates}, scatter);
 }
 
-GradientCase ScatterNd(Dice& dice) {
+GradientCase ScatterNd(CaseNumbers& dice) {
   CaseWriter writer;
   const Shape shape(static_cast<size_t>(dice.Int(1, 3)), dice.Int(2, 3));
   const ScatterNdAttributes scatter{RandomScatterReduction(dice)};
@@ -62,7 +62,7 @@ GradientCase ScatterNd(Dice& dice) {
   return writer.Op(OpType::kScatterND, {x, i, u}, scatter);
 }
 
-GradientCase TopK(Dice& dice) {
+GradientCase TopK(CaseNumbers& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 1, 3);
   const int64_t axis = RandomAxis(dice, shape);
@@ -73,20 +73,20 @@ GradientCase TopK(Dice& dice) {
   return made;
 }
 
-GradientCase CumSum(Dice& dice) {
+GradientCase CumSum(CaseNumbers& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 1, 3);
   const std::string x = writer.Input(dice.Uniform(shape));
   return writer.Op(OpType::kCumSum, {x}, CumSumAttributes{RandomAxis(dice, shape), dice.Coin(), dice.Coin()});
 }
 
-GradientCase Trilu(Dice& dice) {
+GradientCase Trilu(CaseNumbers& dice) {
   CaseWriter writer;
   const std::string x = writer.Input(dice.Uniform(RandomShape(dice, 2, 4)));
   return writer.Op(OpType::kTrilu, {x}, TriluAttributes{dice.Coin(), dice.Int(-4, 4)});
 }
 
-GradientCase ReverseSequence(Dice& dice) {
+GradientCase ReverseSequence(CaseNumbers& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 2, 4);
   const int64_t batch = dice.Int(0, 1);

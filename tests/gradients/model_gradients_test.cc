@@ -56,7 +56,7 @@ TrainingGraph Derive(const MetaGraph& metagraph) {
 
 // Random parameters, inputs and labels, the same for every runner that gets the same seed.
 void Fill(const Graph& graph, GraphRunner* runner, uint64_t seed) {
-  Dice dice(seed);
+  CaseNumbers dice(seed);
   for (const Variable& variable : graph.variables) {
     Tensor& value = runner->value(variable.name);
     Copy(dice.Uniform(variable.shape), value);
@@ -89,7 +89,7 @@ void CheckSlope(const MetaGraph& metagraph, uint64_t seed) {
   const Graph graph = Derive(metagraph).graph;
   const std::unique_ptr<GraphRunner> runner = *GraphRunner::Make(graph);
   Fill(graph, runner.get(), seed);
-  Dice dice(seed + 1000);
+  CaseNumbers dice(seed + 1000);
   std::vector<std::pair<std::string, Tensor>> direction;
   for (const Variable& variable : graph.variables) {
     if (variable.kind == VariableKind::kParameter) direction.emplace_back(variable.name, dice.Uniform(variable.shape));

@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-GradientCase Flatten(Dice& dice) {
+GradientCase Flatten(CaseNumbers& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 1, 4);
   const auto rank = static_cast<int64_t>(shape.size());
@@ -15,21 +15,21 @@ GradientCase Flatten(Dice& dice) {
   return writer.Op(OpType::kFlatten, {x}, FlattenAttributes{dice.Int(-rank, rank)});
 }
 
-GradientCase Reshape(Dice& dice) {
+GradientCase Reshape(CaseNumbers& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 2, 4);
   const std::string x = writer.Input(dice.Uniform(shape));
   return writer.Op(OpType::kReshape, {x}, ReshapeAttributes{dice.Coin() ? Shape{0, -1} : Shape{-1}, false});
 }
 
-GradientCase Expand(Dice& dice) {
+GradientCase Expand(CaseNumbers& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 1, 4);
   const std::string x = writer.Input(dice.Uniform(Broadcastable(dice, shape)));
   return writer.Op(OpType::kExpand, {x}, ExpandAttributes{shape});
 }
 
-GradientCase Squeeze(Dice& dice) {
+GradientCase Squeeze(CaseNumbers& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 0, 4);
   SqueezeAttributes squeeze;
@@ -40,13 +40,13 @@ GradientCase Squeeze(Dice& dice) {
   return writer.Op(OpType::kSqueeze, {x}, squeeze);
 }
 
-GradientCase Unsqueeze(Dice& dice) {
+GradientCase Unsqueeze(CaseNumbers& dice) {
   CaseWriter writer;
   const std::string x = writer.Input(dice.Uniform(RandomShape(dice, 1, 3)));
   return writer.Op(OpType::kUnsqueeze, {x}, SqueezeAttributes{{dice.Int(0, 1), -1}});
 }
 
-GradientCase Transpose(Dice& dice) {
+GradientCase Transpose(CaseNumbers& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 0, 5);
   TransposeAttributes transpose;
@@ -55,21 +55,21 @@ GradientCase Transpose(Dice& dice) {
   return writer.Op(OpType::kTranspose, {x}, transpose);
 }
 
-GradientCase DepthToSpace(Dice& dice) {
+GradientCase DepthToSpace(CaseNumbers& dice) {
   CaseWriter writer;
   const int64_t b = dice.Int(1, 3);
   const std::string x = writer.Input(dice.Uniform({dice.Int(1, 2), b * b * dice.Int(1, 2), dice.Int(1, 3), 2}));
   return writer.Op(OpType::kDepthToSpace, {x}, BlockAttributes{b, static_cast<BlockMode>(dice.Int(0, 1))});
 }
 
-GradientCase SpaceToDepth(Dice& dice) {
+GradientCase SpaceToDepth(CaseNumbers& dice) {
   CaseWriter writer;
   const int64_t b = dice.Int(1, 3);
   const std::string x = writer.Input(dice.Uniform({dice.Int(1, 2), dice.Int(1, 2), b * dice.Int(1, 3), b * 2}));
   return writer.Op(OpType::kSpaceToDepth, {x}, BlockAttributes{b});
 }
 
-GradientCase Concat(Dice& dice) {
+GradientCase Concat(CaseNumbers& dice) {
   CaseWriter writer;
   Shape shape = RandomShape(dice, 1, 4);
   const int64_t axis = RandomAxis(dice, shape);
@@ -83,7 +83,7 @@ GradientCase Concat(Dice& dice) {
 }
 
 // The loss depends on some of the parts.
-GradientCase Split(Dice& dice) {
+GradientCase Split(CaseNumbers& dice) {
   CaseWriter writer;
   Shape shape = RandomShape(dice, 1, 4);
   SplitAttributes split{.axis = RandomAxis(dice, shape)};
@@ -116,7 +116,7 @@ GradientCase Split(Dice& dice) {
   return made;
 }
 
-GradientCase Slice(Dice& dice) {
+GradientCase Slice(CaseNumbers& dice) {
   CaseWriter writer;
   Shape shape = RandomShape(dice, 1, 4);
   for (int64_t& dim : shape) dim += 2;
@@ -132,7 +132,7 @@ GradientCase Slice(Dice& dice) {
   return writer.Op(OpType::kSlice, {x}, slice);
 }
 
-GradientCase Tile(Dice& dice) {
+GradientCase Tile(CaseNumbers& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 0, 3);
   TileAttributes tile;
@@ -141,7 +141,7 @@ GradientCase Tile(Dice& dice) {
   return writer.Op(OpType::kTile, {x}, tile);
 }
 
-GradientCase Pad(Dice& dice) {
+GradientCase Pad(CaseNumbers& dice) {
   CaseWriter writer;
   Shape shape = RandomShape(dice, 0, 3);
   for (int64_t& dim : shape) dim += 2;
@@ -157,7 +157,7 @@ GradientCase Pad(Dice& dice) {
   return writer.Op(OpType::kPad, {x}, pad);
 }
 
-GradientCase Gather(Dice& dice) {
+GradientCase Gather(CaseNumbers& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 1, 3);
   const int64_t axis = RandomAxis(dice, shape);
@@ -166,7 +166,7 @@ GradientCase Gather(Dice& dice) {
   return writer.Op(OpType::kGather, {x, writer.Input(std::move(indices), false)}, GatherAttributes{axis});
 }
 
-GradientCase GatherElements(Dice& dice) {
+GradientCase GatherElements(CaseNumbers& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 1, 3);
   const int64_t axis = RandomAxis(dice, shape);
@@ -175,7 +175,7 @@ GradientCase GatherElements(Dice& dice) {
   return writer.Op(OpType::kGatherElements, {x, writer.Input(std::move(indices), false)}, GatherAttributes{axis});
 }
 
-GradientCase GatherNd(Dice& dice) {
+GradientCase GatherNd(CaseNumbers& dice) {
   CaseWriter writer;
   // Equal dimensions, so that any index fits any of them.
   const Shape shape(static_cast<size_t>(dice.Int(1, 4)), dice.Int(2, 3));

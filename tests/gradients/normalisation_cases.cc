@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kEpsilon = 1e-2;
 
-GradientCase BatchNorm(Dice& dice) {
+GradientCase BatchNorm(CaseNumbers& dice) {
   CaseWriter writer;
   Shape shape = RandomShape(dice, 2, 4);
   shape[0] = dice.Int(2, 4);
@@ -26,7 +26,7 @@ GradientCase BatchNorm(Dice& dice) {
                    BatchNormAttributes{kEpsilon, 0.9, true, dice.Coin()});
 }
 
-GradientCase FrozenBatchNorm(Dice& dice) {
+GradientCase FrozenBatchNorm(CaseNumbers& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 2, 4);
   std::vector<std::string> inputs = {writer.Input(dice.Uniform(shape))};
@@ -39,7 +39,7 @@ GradientCase FrozenBatchNorm(Dice& dice) {
 }
 
 // Stays in the graph only where its mask is read.
-GradientCase Dropout(Dice& dice) {
+GradientCase Dropout(CaseNumbers& dice) {
   CaseWriter writer;
   const std::string x = writer.Input(dice.Uniform(RandomShape(dice, 1, 4)));
   GradientCase made = writer.Op(OpType::kDropout, {x}, DropoutAttributes{});
@@ -48,7 +48,7 @@ GradientCase Dropout(Dice& dice) {
   return made;
 }
 
-GradientCase LayerNorm(Dice& dice) {
+GradientCase LayerNorm(CaseNumbers& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 1, 4);
   const auto rank = static_cast<int64_t>(shape.size());
@@ -60,7 +60,7 @@ GradientCase LayerNorm(Dice& dice) {
                    LayerNormAttributes{dice.Coin() ? axis : axis - rank, kEpsilon});
 }
 
-GradientCase RmsNorm(Dice& dice) {
+GradientCase RmsNorm(CaseNumbers& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 1, 4);
   const auto rank = static_cast<int64_t>(shape.size());
@@ -72,7 +72,7 @@ GradientCase RmsNorm(Dice& dice) {
 }
 
 template <OpType kOp>
-GradientCase GroupNorm(Dice& dice) {
+GradientCase GroupNorm(CaseNumbers& dice) {
   CaseWriter writer;
   Shape shape = RandomShape(dice, 2, 4);
   GroupNormAttributes norm{0, kEpsilon};
@@ -85,7 +85,7 @@ GradientCase GroupNorm(Dice& dice) {
   return writer.Op(kOp, inputs, norm);
 }
 
-GradientCase LpNorm(Dice& dice) {
+GradientCase LpNorm(CaseNumbers& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 1, 4);
   const auto rank = static_cast<int64_t>(shape.size());

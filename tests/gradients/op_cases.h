@@ -34,14 +34,14 @@ struct CaseWriter {
 };
 
 // Dimensions in [1, 4].
-inline Shape RandomShape(Dice& dice, int64_t low_rank, int64_t high_rank) {
+inline Shape RandomShape(CaseNumbers& dice, int64_t low_rank, int64_t high_rank) {
   Shape shape(static_cast<size_t>(dice.Int(low_rank, high_rank)));
   for (int64_t& dim : shape) dim = dice.Int(1, 4);
   return shape;
 }
 
 // A shape that broadcasts with `shape`: some leading dimensions less, some dimensions 1.
-inline Shape Broadcastable(Dice& dice, const Shape& shape) {
+inline Shape Broadcastable(CaseNumbers& dice, const Shape& shape) {
   Shape other(shape.begin() + dice.Int(0, static_cast<int64_t>(shape.size())), shape.end());
   for (int64_t& dim : other) {
     if (dice.Coin()) dim = 1;
@@ -51,7 +51,7 @@ inline Shape Broadcastable(Dice& dice, const Shape& shape) {
 
 struct OpCase {
   OpType op;
-  GradientCase (*make)(Dice&);
+  GradientCase (*make)(CaseNumbers&);
 };
 
 // The cases that stand in files of their own.

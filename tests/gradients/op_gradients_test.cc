@@ -12,7 +12,7 @@ namespace lockstep {
 namespace {
 
 template <OpType kOp>
-GradientCase Binary(Dice& dice) {
+GradientCase Binary(CaseNumbers& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 0, 4);
   Shape a = shape;
@@ -25,13 +25,13 @@ GradientCase Binary(Dice& dice) {
   return writer.Op(kOp, {first, second});
 }
 
-GradientCase Scale(Dice& dice) {
+GradientCase Scale(CaseNumbers& dice) {
   CaseWriter writer;
   const std::string x = writer.Input(dice.Uniform(RandomShape(dice, 0, 3)));
   return writer.Op(OpType::kScale, {x}, ScaleAttributes{dice.Unit()});
 }
 
-GradientCase Gemm(Dice& dice) {
+GradientCase Gemm(CaseNumbers& dice) {
   CaseWriter writer;
   const int64_t m = dice.Int(1, 4), k = dice.Int(1, 4), n = dice.Int(1, 4);
   const GemmAttributes gemm{dice.Unit(), dice.Coin() ? 1.0 : dice.Unit(), dice.Coin(), dice.Coin()};
@@ -41,7 +41,7 @@ GradientCase Gemm(Dice& dice) {
   return writer.Op(OpType::kGemm, inputs, gemm);
 }
 
-GradientCase MatMul(Dice& dice) {
+GradientCase MatMul(CaseNumbers& dice) {
   CaseWriter writer;
   const int64_t k = dice.Int(1, 4);
   const Shape batch = RandomShape(dice, 0, 2);
@@ -56,7 +56,7 @@ GradientCase MatMul(Dice& dice) {
   return writer.Op(OpType::kMatMul, {left, right});
 }
 
-GradientCase BatchMatMul(Dice& dice) {
+GradientCase BatchMatMul(CaseNumbers& dice) {
   CaseWriter writer;
   const BatchMatMulAttributes product{dice.Coin(), dice.Coin()};
   const int64_t m = dice.Int(1, 3), k = dice.Int(1, 3), n = dice.Int(1, 3);
@@ -71,7 +71,7 @@ GradientCase BatchMatMul(Dice& dice) {
   return writer.Op(OpType::kBatchMatMul, {left, right}, product);
 }
 
-GradientCase Softmax(Dice& dice) {
+GradientCase Softmax(CaseNumbers& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 1, 4);
   const auto rank = static_cast<int64_t>(shape.size());
@@ -79,9 +79,9 @@ GradientCase Softmax(Dice& dice) {
   return writer.Op(OpType::kSoftmax, {x}, SoftmaxAttributes{dice.Int(-rank, rank - 1)});
 }
 
-Reduction RandomReduction(Dice& dice) { return static_cast<Reduction>(dice.Int(0, 2)); }
+Reduction RandomReduction(CaseNumbers& dice) { return static_cast<Reduction>(dice.Int(0, 2)); }
 
-GradientCase CrossEntropy(Dice& dice) {
+GradientCase CrossEntropy(CaseNumbers& dice) {
   CaseWriter writer;
   Shape scores = RandomShape(dice, 2, 4);
   const int64_t classes = scores[1];
@@ -116,7 +116,7 @@ GradientCase CrossEntropy(Dice& dice) {
   return made;
 }
 
-GradientCase PointwiseLoss(Dice& dice) {
+GradientCase PointwiseLoss(CaseNumbers& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 0, 3);
   // Differences lie away from 0 and from the bend of huber.
@@ -134,7 +134,7 @@ GradientCase PointwiseLoss(Dice& dice) {
   return writer.Op(OpType::kPointwiseLoss, {x, t}, loss);
 }
 
-GradientCase DropoutOfChoices(Dice& dice) {
+GradientCase DropoutOfChoices(CaseNumbers& dice) {
   CaseWriter writer;
   const std::string x = writer.Input(dice.Uniform(RandomShape(dice, 1, 4)));
   return writer.Op(OpType::kDropout, {x}, DropoutAttributes{0.5 + 0.4 * dice.Unit(), true, 77});
@@ -179,7 +179,7 @@ TEST_CASE("gradients: every op agrees with central differences", "[gradients]") 
   const uint64_t last = replay != nullptr ? first : 40;
   for (const OpCase& op : AllCases()) {
     for (uint64_t seed = first; seed <= last; ++seed) {
-      Dice dice(seed);
+      CaseNumbers dice(seed);
       INFO("op " << std::string(OpName(op.op)) << ", LOCKSTEP_TEST_SEED=" << seed);
       CHECK(CheckGradients(op.make(dice), seed) == "");
     }

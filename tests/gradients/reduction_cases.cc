@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-ReduceAttributes RandomAxes(Dice& dice, int64_t rank) {
+ReduceAttributes RandomAxes(CaseNumbers& dice, int64_t rank) {
   ReduceAttributes reduce;
   for (int64_t axis = 0; axis < rank; ++axis) {
     if (dice.Coin()) reduce.axes.push_back(dice.Coin() ? axis : axis - rank);
@@ -20,7 +20,7 @@ ReduceAttributes RandomAxes(Dice& dice, int64_t rank) {
 }
 
 template <OpType kOp>
-GradientCase Reduce(Dice& dice) {
+GradientCase Reduce(CaseNumbers& dice) {
   CaseWriter writer;
   Tensor value = dice.Distinct(RandomShape(dice, 0, 4));
   for (double& x : value.elements<double>()) {
@@ -33,7 +33,7 @@ GradientCase Reduce(Dice& dice) {
   return writer.Op(kOp, {x}, RandomAxes(dice, rank));
 }
 
-GradientCase LogSoftmax(Dice& dice) {
+GradientCase LogSoftmax(CaseNumbers& dice) {
   CaseWriter writer;
   const Shape shape = RandomShape(dice, 1, 4);
   const auto rank = static_cast<int64_t>(shape.size());
@@ -41,7 +41,7 @@ GradientCase LogSoftmax(Dice& dice) {
   return writer.Op(OpType::kLogSoftmax, {x}, SoftmaxAttributes{dice.Int(-rank, rank - 1)});
 }
 
-GradientCase Likelihood(Dice& dice) {
+GradientCase Likelihood(CaseNumbers& dice) {
   CaseWriter writer;
   const Shape scores = RandomShape(dice, 2, 4);
   Shape labels = scores;

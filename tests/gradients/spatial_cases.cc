@@ -9,14 +9,14 @@
 namespace lockstep {
 namespace {
 
-std::vector<int64_t> Draw(Dice& dice, size_t count, int64_t low, int64_t high) {
+std::vector<int64_t> Draw(CaseNumbers& dice, size_t count, int64_t low, int64_t high) {
   std::vector<int64_t> values(count);
   for (int64_t& value : values) value = dice.Int(low, high);
   return values;
 }
 
 // More dimensions are smaller, or differences take too long.
-size_t RandomRank(Dice& dice) { return static_cast<size_t>(dice.Int(1, 3)); }
+size_t RandomRank(CaseNumbers& dice) { return static_cast<size_t>(dice.Int(1, 3)); }
 int64_t Largest(size_t rank) { return rank == 3 ? 5 : 7; }
 
 Shape Append(Shape shape, const std::vector<int64_t>& dims) {
@@ -24,7 +24,7 @@ Shape Append(Shape shape, const std::vector<int64_t>& dims) {
   return shape;
 }
 
-ConvAttributes RandomConv(Dice& dice, size_t rank) {
+ConvAttributes RandomConv(CaseNumbers& dice, size_t rank) {
   ConvAttributes conv;
   conv.kernel_shape = Draw(dice, rank, 1, rank == 3 ? 2 : 3);
   conv.strides = Draw(dice, rank, 1, 2);
@@ -34,7 +34,7 @@ ConvAttributes RandomConv(Dice& dice, size_t rank) {
   return conv;
 }
 
-GradientCase Conv(Dice& dice) {
+GradientCase Conv(CaseNumbers& dice) {
   CaseWriter writer;
   const size_t rank = RandomRank(dice);
   const ConvAttributes conv = RandomConv(dice, rank);
@@ -46,7 +46,7 @@ GradientCase Conv(Dice& dice) {
   return writer.Op(OpType::kConv, inputs, conv);
 }
 
-GradientCase ConvTranspose(Dice& dice) {
+GradientCase ConvTranspose(CaseNumbers& dice) {
   CaseWriter writer;
   const size_t rank = RandomRank(dice);
   ConvAttributes conv = RandomConv(dice, rank);
@@ -62,7 +62,7 @@ GradientCase ConvTranspose(Dice& dice) {
 }
 
 template <OpType kOp>
-GradientCase Pool(Dice& dice) {
+GradientCase Pool(CaseNumbers& dice) {
   CaseWriter writer;
   const size_t rank = RandomRank(dice);
   PoolAttributes pool;
@@ -78,12 +78,12 @@ GradientCase Pool(Dice& dice) {
 }
 
 template <OpType kOp>
-GradientCase GlobalPool(Dice& dice) {
+GradientCase GlobalPool(CaseNumbers& dice) {
   CaseWriter writer;
   return writer.Op(kOp, {writer.Input(dice.Distinct(RandomShape(dice, 3, 5)))});
 }
 
-GradientCase Resize(Dice& dice) {
+GradientCase Resize(CaseNumbers& dice) {
   CaseWriter writer;
   Shape shape = RandomShape(dice, 1, 4);
   ResizeAttributes resize;
@@ -102,7 +102,7 @@ GradientCase Resize(Dice& dice) {
   return writer.Op(OpType::kResize, {writer.Input(dice.Uniform(shape))}, resize);
 }
 
-GradientCase Einsum(Dice& dice) {
+GradientCase Einsum(CaseNumbers& dice) {
   struct Example {
     const char* equation;
     std::vector<Shape> shapes;

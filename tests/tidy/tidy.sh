@@ -82,6 +82,20 @@ hiding_names() {
       while (sub(/::[a-z_0-9]+$/, "", space)) if ((space, $3) in at) print $4 ": " $3 " hides that of " at[space, $3] }'
 }
 
+# Two types of one name in one namespace are one type to the linker, which keeps one of their destructors for both.
+types_defined_twice() {
+  awk 'FNR == 1 { space = ""; own = 0 }
+    /^namespace lockstep[A-Za-z_:]* \{/ { space = $2; next }
+    /^namespace \{/ { own = 1 }
+    /^\}  \/\/ namespace$/ { own = 0 }
+    !own && /^(class|struct|enum class|enum|union) / {
+      name = $0; sub(/^(class|struct|enum class|enum|union) /, "", name); sub(/^(\[\[[^]]*\]\]|alignas\([^ ]*\)) /, "", name)
+      if (name !~ /\{/ || name ~ /^[A-Za-z_0-9]+(<|::)/) next  # declared only, specialised, or nested
+      sub(/[^A-Za-z_0-9].*/, "", name)
+      if ((space, name) in at) print FILENAME ":" FNR ": " space "::" name " is defined at " at[space, name] " too"
+      at[space, name] = FILENAME ":" FNR }' "${sources[@]}"
+}
+
 vendor_headers() {
   only_in 'dnnl|oneapi/dnnl' worker/kernels/cpu/
   only_in 'gloo/' tests/bench/
@@ -171,6 +185,7 @@ rule 'files stay under 400 lines' long_files
 rule 'functions stay under 70 lines' long_functions
 rule 'headers open with what they are and how they thread' header_opening
 rule 'no name of a source hides one of a header' hiding_names
+rule 'no type is defined twice' types_defined_twice
 rule 'each vendor header has one home' vendor_headers
 rule 'layers know only what lies below' layering
 rule 'no ring of folders' folder_cycles

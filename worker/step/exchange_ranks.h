@@ -1,6 +1,6 @@
 // Ranks that reduce made-up gradients, for tests of GradientExchange: each with a device and buckets of its own.
 //
-// Threading: a Rank is used by one thread.
+// Threading: a ExchangeRank is used by one thread.
 #ifndef LOCKSTEP_WORKER_STEP_EXCHANGE_RANKS_H_
 #define LOCKSTEP_WORKER_STEP_EXCHANGE_RANKS_H_
 
@@ -59,8 +59,8 @@ inline std::unique_ptr<device::Device> MakeDevice(Where where) {
 inline void MustOk(const absl::Status& status) { LS_CHECK(status.ok(), std::string(status.message()).c_str()); }
 
 // One rank: its device, with buckets that the next shard overwrites.
-struct Rank {
-  Rank(Where where, ReductionMode mode, int shards)
+struct ExchangeRank {
+  ExchangeRank(Where where, ReductionMode mode, int shards)
       : device(MakeDevice(where)), stream(device->NewStream().value()), layout(kSizes, 256) {
     const auto elements = static_cast<size_t>(layout.total_elements());
     gradients = device->Allocate(elements * sizeof(float)).value();
@@ -135,7 +135,7 @@ inline std::vector<Outcome> Reduce(Where where, int ranks, ReductionMode mode, i
   std::barrier all(ranks);
   for (int r = 0; r < ranks; ++r) {
     threads.emplace_back([&, r] {
-      Rank rank(where, mode, shards);
+      ExchangeRank rank(where, mode, shards);
       std::unique_ptr<Communicator> communicator = std::move(communicators[r]);
       if (where == Where::kReducedOnDevice) {
         communicator = MakeLoopbackOnDevice(std::move(communicator), std::move(buckets[r]), *rank.device).value();

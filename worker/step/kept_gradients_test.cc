@@ -26,7 +26,7 @@ std::vector<Outcome> ReduceBroken(Where where, const std::vector<std::vector<Par
                                   std::vector<std::vector<std::vector<int>>>& computed,
                                   int logical_shards = kExchangedShards, int last_ranks = 2) {
   constexpr int kRanks = 2;
-  std::deque<Rank> ranks;
+  std::deque<ExchangeRank> ranks;
   std::vector<Outcome> outcomes(static_cast<size_t>(last_ranks));
   for (int r = 0; r < kRanks; ++r) ranks.emplace_back(where, ReductionMode::kExact, logical_shards);
   computed.assign(kRanks, {});
@@ -41,7 +41,7 @@ std::vector<Outcome> ReduceBroken(Where where, const std::vector<std::vector<Par
     std::barrier all(size);
     for (int r = 0; r < size; ++r) {
       threads.emplace_back([&, r] {
-        Rank& rank = ranks[r];
+        ExchangeRank& rank = ranks[r];
         std::unique_ptr<Communicator> communicator = std::move(communicators[r]);
         if (where == Where::kReducedOnDevice) {
           communicator = MakeLoopbackOnDevice(std::move(communicator), std::move(buckets[r]), *rank.device).value();
@@ -84,7 +84,7 @@ TEST_CASE("gradient exchange: what was summed before an attempt broke is not com
   REQUIRE(buckets > 1);
   std::vector<std::vector<std::vector<int>>> computed;
 
-  // Rank 0 has all of its shards, then none; rank 1 breaks within a shard, and within the same one earlier.
+  // ExchangeRank 0 has all of its shards, then none; rank 1 breaks within a shard, and within the same one earlier.
   const std::vector<Outcome> outcomes =
       ReduceBroken(where, {{{3, 0}, {1, buckets - 1}}, {{0, 0}, {0, 1}}, {{0, 0}, {1, 0}}}, computed);
 
@@ -142,7 +142,7 @@ TEST_CASE("gradient exchange: values that a broken attempt left are the same in 
 
 TEST_CASE("gradient exchange: sums of another step, attempt or exponents, or of another state, are not claimed",
           "[step]") {
-  Rank rank(Where::kHost, ReductionMode::kExact, kExchangedShards);
+  ExchangeRank rank(Where::kHost, ReductionMode::kExact, kExchangedShards);
   const auto communicators = MakeLoopback({1, 1}, 1);
   MustOk(rank.exchange->Begin(*communicators[0], {5, 0}, kExponents, AssignShards(1, kExchangedShards)));
   rank.AddShard(0, /*kept=*/false);
@@ -160,8 +160,8 @@ TEST_CASE("gradient exchange: sums of another step, attempt or exponents, or of 
 TEST_CASE("gradient exchange: a device that reduces in place, and native sums, leave nothing to claim", "[step]") {
   const bool in_place = GENERATE(true, false);
   CAPTURE(in_place);
-  Rank rank(in_place ? Where::kReducedOnDevice : Where::kHost, in_place ? ReductionMode::kExact : ReductionMode::kFast,
-            kExchangedShards);
+  ExchangeRank rank(in_place ? Where::kReducedOnDevice : Where::kHost,
+                    in_place ? ReductionMode::kExact : ReductionMode::kFast, kExchangedShards);
   auto communicators = MakeLoopback({1, 1}, 2);
   std::unique_ptr<Communicator> communicator = std::move(communicators[0]);
   if (in_place) {

@@ -27,7 +27,7 @@ TEST_CASE("nccl: exact sums have the same bits for any number of ranks that cont
   for (const int ranks : {1, 2, 3, 5}) {
     CAPTURE(ranks);
     std::vector<std::vector<float>> results(static_cast<size_t>(ranks));
-    CheckAllOk(WithRanks(ranks, [&](int r, Rank& rank) {
+    CheckAllOk(WithRanks(ranks, [&](int r, NcclRank& rank) {
       absl::Status status;
       for (int repeat = 0; repeat < 3; ++repeat) status.Update(rank.Contribute(true)->Wait(kLimit));
       results[static_cast<size_t>(r)] = rank.Floats();
@@ -50,7 +50,7 @@ TEST_CASE("nccl: exact sums have the same bits for any number of ranks that cont
 
 TEST_CASE("nccl: native sums are formed in the order of ranks", "[cuda]") {
   std::vector<float> result;
-  CheckAllOk(WithRanks(3, [&](int r, Rank& rank) {
+  CheckAllOk(WithRanks(3, [&](int r, NcclRank& rank) {
     absl::Status status = rank.Contribute(false)->Wait(kLimit);
     const std::vector<float> floats = rank.Floats();
     if (r == 2) result = floats;
@@ -76,7 +76,7 @@ TEST_CASE("nccl: a broadcast brings the root's bytes to those who keep them, and
       CAPTURE(ranks, root);
       const int bystander = ranks > 2 ? (root + 2) % ranks : -1;
       std::vector<std::vector<char>> states(static_cast<size_t>(ranks));
-      CheckAllOk(WithRanks(ranks, [&](int r, Rank& rank) {
+      CheckAllOk(WithRanks(ranks, [&](int r, NcclRank& rank) {
         const std::vector<char> own = StateOf(r);
         absl::Status status = rank.Broadcast(root, r != bystander, own)->Wait(kLimit);
         // Another kind of call behind it meets the same ranks.
@@ -91,7 +91,7 @@ TEST_CASE("nccl: a broadcast brings the root's bytes to those who keep them, and
 
 TEST_CASE("nccl: a broadcast whose root is gone, or that is aborted, ends with the cause", "[cuda]") {
   const bool aborts = GENERATE(false, true);
-  const std::vector<absl::Status> results = WithRanks(3, [&](int r, Rank& rank) {
+  const std::vector<absl::Status> results = WithRanks(3, [&](int r, NcclRank& rank) {
     const absl::Status first = rank.Broadcast(2, true, StateOf(r))->Wait(kLimit);
     if (!first.ok()) return first;
     if (r == 2) {
@@ -113,7 +113,7 @@ TEST_CASE("nccl: a broadcast whose root is gone, or that is aborted, ends with t
 
 TEST_CASE("nccl: an abort on one rank ends the buckets of every rank with its cause", "[cuda]") {
   const absl::Status cause = absl::AbortedError("the chief says so");
-  const std::vector<absl::Status> results = WithRanks(3, [&](int r, Rank& rank) {
+  const std::vector<absl::Status> results = WithRanks(3, [&](int r, NcclRank& rank) {
     const absl::Status first = rank.Contribute(true)->Wait(kLimit);
     if (!first.ok()) return first;
     if (r == 1) rank.communicator().Abort(cause);
@@ -127,7 +127,7 @@ TEST_CASE("nccl: an abort on one rank ends the buckets of every rank with its ca
 }
 
 TEST_CASE("nccl: a rank that is gone breaks the others, who are not left waiting", "[cuda]") {
-  const std::vector<absl::Status> results = WithRanks(3, [&](int r, Rank& rank) {
+  const std::vector<absl::Status> results = WithRanks(3, [&](int r, NcclRank& rank) {
     const absl::Status first = rank.Contribute(true)->Wait(kLimit);
     if (!first.ok()) return first;
     if (r == 2) {

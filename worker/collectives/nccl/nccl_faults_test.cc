@@ -48,7 +48,7 @@ TEST_CASE("nccl: a peer that dies leaves nobody in a launch, however much is que
   constexpr int kMany = 300;
   constexpr int kUnderWay = kDeviceCallsUnderWay;
 
-  const std::vector<absl::Status> results = WithRanks(api, 2, [&](int r, Rank& rank) {
+  const std::vector<absl::Status> results = WithRanks(api, 2, [&](int r, NcclRank& rank) {
     absl::Status status = rank.Contribute(true)->Wait(kLimit);
     if (!status.ok()) return status;
     if (r == 0) {
@@ -95,7 +95,7 @@ TEST_CASE("nccl: a device that is lost is known as such by every handle, whoever
   absl::Status lost[2];
   std::barrier both(2);
 
-  const std::vector<absl::Status> results = WithRanks(ApiThatLosesADevice(), 2, [&](int r, Rank& rank) {
+  const std::vector<absl::Status> results = WithRanks(ApiThatLosesADevice(), 2, [&](int r, NcclRank& rank) {
     const absl::Status first = rank.Contribute(true)->Wait(kLimit);
     both.arrive_and_wait();
     if (r == 0) loses_device = true;
@@ -139,7 +139,7 @@ TEST_CASE("nccl: work that is in progress for long is waited for, and ends as an
   const WithFaults slow({.questions = 100});
   std::vector<float> floats[2];
 
-  const std::vector<absl::Status> results = WithRanks(2, [&](int r, Rank& rank) {
+  const std::vector<absl::Status> results = WithRanks(2, [&](int r, NcclRank& rank) {
     absl::Status status = rank.Contribute(true)->Wait(kLimit);
     status.Update(rank.Broadcast(1, r == 0, std::vector<char>(100))->Wait(kLimit));
     status.Update(rank.Contribute(false)->Wait(kLimit));
@@ -160,7 +160,7 @@ TEST_CASE("nccl: work that stays in progress ends when the communicator breaks",
   const WithFaults none({});
   std::barrier both(2);
 
-  const std::vector<absl::Status> results = WithRanks(2, [&](int r, Rank& rank) {
+  const std::vector<absl::Status> results = WithRanks(2, [&](int r, NcclRank& rank) {
     const absl::Status first = rank.Contribute(true)->Wait(kLimit);
     both.arrive_and_wait();
     if (r == 0) nccl::SetHostNccl({.questions = std::numeric_limits<int>::max()});
@@ -184,7 +184,7 @@ TEST_CASE("nccl: a call that fails breaks the communicator of every rank", "[cud
   const WithFaults none({});
   std::barrier both(2);
 
-  const std::vector<absl::Status> results = WithRanks(2, [&](int r, Rank& rank) {
+  const std::vector<absl::Status> results = WithRanks(2, [&](int r, NcclRank& rank) {
     absl::Status status = rank.Contribute(true)->Wait(kLimit);
     both.arrive_and_wait();
     if (r == 0) nccl::SetHostNccl({.failing = failing, .well = well});
@@ -261,7 +261,7 @@ constexpr char kHangingConnect[] = "nccl: (process) a connection that does not r
 TEST_CASE(kHangingAbort, "[.process]") {
   nccl::SetHostNccl({.abort_hangs = true});
   WithRanks(2,
-            [](int, Rank& rank) {
+            [](int, NcclRank& rank) {
               rank.communicator().Abort(absl::AbortedError("the verdict"));
               return rank.Contribute(true)->Wait(absl::InfiniteDuration());
             },
@@ -282,7 +282,7 @@ TEST_CASE(kHangingCall, "[.process]") {
     return (*nccl::LoadNccl())->reduce_scatter(send, receive, count, type, op, comm, stream);
   };
   WithRanks(api, 2,
-            [](int r, Rank& rank) {
+            [](int r, NcclRank& rank) {
               const absl::Status first = rank.Contribute(true)->Wait(kLimit);
               counts = r == 0 || counts;
               if (r == 0) return rank.Contribute(true)->Wait(absl::InfiniteDuration());
@@ -295,7 +295,7 @@ TEST_CASE(kHangingCall, "[.process]") {
 
 TEST_CASE(kHangingConnect, "[.process]") {
   nccl::SetHostNccl({.connect_hangs = true});
-  WithRanks(2, [](int, Rank&) { return absl::OkStatus(); }, {.connect_timeout = kShort, .abort_limit = kShort});
+  WithRanks(2, [](int, NcclRank&) { return absl::OkStatus(); }, {.connect_timeout = kShort, .abort_limit = kShort});
 }
 
 TEST_CASE("nccl: a call that does not return ends the process, to be started again", "[cuda]") {

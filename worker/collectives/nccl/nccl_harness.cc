@@ -27,7 +27,7 @@ const std::vector<device::TensorRange>& RangesOfBucket() {
   return *ranges;
 }
 
-Rank::Rank(const nccl::Api& api, std::unique_ptr<Communicator> host, const NcclOptions& options)
+NcclRank::NcclRank(const nccl::Api& api, std::unique_ptr<Communicator> host, const NcclOptions& options)
     : device_(*device::MakeCudaDevice({})) {
   Communicator& inner = *host;
   rank_ = inner.rank();
@@ -46,13 +46,13 @@ Rank::Rank(const nccl::Api& api, std::unique_ptr<Communicator> host, const NcclO
   exponents_ = *device_->Allocate(sizeof kExponents);
 }
 
-Rank::~Rank() {
+NcclRank::~NcclRank() {
   // What is queued uses the members.
   communicator_ = nullptr;
   if (stream_ != nullptr) (void)stream_->Synchronize();
 }
 
-DeviceBucket Rank::Bucket(bool exact) const {
+DeviceBucket NcclRank::Bucket(bool exact) const {
   DeviceBucket bucket{.tensors = table_.get(), .size = kRun};
   if (exact) bucket.sums = reinterpret_cast<int64_t*>(sums_->address());
   if (exact) bucket.exponents = reinterpret_cast<const int32_t*>(exponents_->address());
@@ -60,7 +60,7 @@ DeviceBucket Rank::Bucket(bool exact) const {
   return bucket;
 }
 
-Handle Rank::Contribute(bool exact) {
+Handle NcclRank::Contribute(bool exact) {
   host_sums_.assign(kRun, 0);
   host_floats_.assign(kRun, 0.0f);
   for (const device::TensorRange& range : RangesOfBucket()) {
@@ -76,9 +76,9 @@ Handle Rank::Contribute(bool exact) {
   return communicator_->on_device()->Reduce({7, 0}, Bucket(exact), *filled_);
 }
 
-Handle Rank::ContributeAgain() { return communicator_->on_device()->Reduce({7, 0}, Bucket(true), *filled_); }
+Handle NcclRank::ContributeAgain() { return communicator_->on_device()->Reduce({7, 0}, Bucket(true), *filled_); }
 
-Handle Rank::Broadcast(int root, bool keeps, const std::vector<char>& own) {
+Handle NcclRank::Broadcast(int root, bool keeps, const std::vector<char>& own) {
   // A handle of a broken communicator ends without the copy that was queued before it.
   MustQueue(stream_->Synchronize());
   host_state_ = own;
@@ -89,25 +89,26 @@ Handle Rank::Broadcast(int root, bool keeps, const std::vector<char>& own) {
   return communicator_->on_device()->Broadcast({7, 0}, root, memory, own.size(), *filled_);
 }
 
-Handle Rank::PassOn(int root, size_t bytes) {
+Handle NcclRank::PassOn(int root, size_t bytes) {
   return communicator_->on_device()->Broadcast({7, 0}, root, nullptr, bytes, *filled_);
 }
 
-std::vector<char> Rank::State() {
+std::vector<char> NcclRank::State() {
   std::vector<char> host(state_->size());
   MustQueue(stream_->CopyToHost(reinterpret_cast<std::byte*>(host.data()), state_->address(), host.size()));
   MustQueue(stream_->Synchronize());
   return host;
 }
 
-std::vector<float> Rank::Floats() {
+std::vector<float> NcclRank::Floats() {
   std::vector<float> host(kRun);
   MustQueue(stream_->CopyToHost(reinterpret_cast<std::byte*>(host.data()), floats_->address(), floats_->size()));
   MustQueue(stream_->Synchronize());
   return host;
 }
 
-std::vector<absl::Status> WithRanks(const nccl::Api& api, int ranks, const std::function<absl::Status(int, Rank&)>& act,
+std::vector<absl::Status> WithRanks(const nccl::Api& api, int ranks,
+                                    const std::function<absl::Status(int, NcclRank&)>& act,
                                     const NcclOptions& options) {
   std::vector<std::unique_ptr<Communicator>> hosts = MakeLoopback(Generation{1, 1}, ranks);
   std::vector<absl::Status> results(static_cast<size_t>(ranks));
@@ -115,7 +116,7 @@ std::vector<absl::Status> WithRanks(const nccl::Api& api, int ranks, const std::
   std::vector<std::thread> threads;
   for (int r = 0; r < ranks; ++r) {
     threads.emplace_back([&, r] {
-      Rank rank(api, std::move(hosts[static_cast<size_t>(r)]), options);
+      NcclRank rank(api, std::move(hosts[static_cast<size_t>(r)]), options);
       results[static_cast<size_t>(r)] = rank.connected().ok() ? act(r, rank) : rank.connected();
       all_done.arrive_and_wait();
     });
@@ -124,7 +125,7 @@ std::vector<absl::Status> WithRanks(const nccl::Api& api, int ranks, const std::
   return results;
 }
 
-std::vector<absl::Status> WithRanks(int ranks, const std::function<absl::Status(int, Rank&)>& act,
+std::vector<absl::Status> WithRanks(int ranks, const std::function<absl::Status(int, NcclRank&)>& act,
                                     const NcclOptions& options) {
   return WithRanks(**nccl::LoadNccl(), ranks, act, options);
 }
@@ -140,7 +141,7 @@ std::vector<absl::Status> ConnectRanks(const nccl::Api& api, int ranks, std::vec
   Communicator& first = *hosts[0];
   for (int r = 0; r < ranks; ++r) {
     threads.emplace_back([&, r] {
-      const Rank rank(api, std::move(hosts[static_cast<size_t>(r)]), options);
+      const NcclRank rank(api, std::move(hosts[static_cast<size_t>(r)]), options);
       results[static_cast<size_t>(r)] = rank.connected();
       if (!rank.connected().ok()) (*host_statuses)[static_cast<size_t>(r)] = rank.host_status();
       all_done.arrive_and_wait();

@@ -33,10 +33,10 @@ inline float ValueOf(int rank, int64_t i) { return static_cast<float>((i * 37 + 
 inline constexpr absl::Duration kLimit = absl::Seconds(30);
 
 // One rank with a bucket on a device of its own.
-class Rank {
+class NcclRank {
  public:
-  Rank(const nccl::Api& api, std::unique_ptr<Communicator> host, const NcclOptions& options);
-  ~Rank();
+  NcclRank(const nccl::Api& api, std::unique_ptr<Communicator> host, const NcclOptions& options);
+  ~NcclRank();
 
   // Contributes to a sum of integers, or of floats.
   Handle Contribute(bool exact);
@@ -75,9 +75,10 @@ class Rank {
 
 // Runs `act` for every rank on a thread of its own, the device's owner, and returns what each returned, or why it was
 // not connected. All ranks stay until each has acted.
-std::vector<absl::Status> WithRanks(int ranks, const std::function<absl::Status(int, Rank&)>& act,
+std::vector<absl::Status> WithRanks(int ranks, const std::function<absl::Status(int, NcclRank&)>& act,
                                     const NcclOptions& options = {});
-std::vector<absl::Status> WithRanks(const nccl::Api& api, int ranks, const std::function<absl::Status(int, Rank&)>& act,
+std::vector<absl::Status> WithRanks(const nccl::Api& api, int ranks,
+                                    const std::function<absl::Status(int, NcclRank&)>& act,
                                     const NcclOptions& options = {});
 
 // Connects ranks by `api` and returns what came of it, per rank, and in `host_statuses` the host communicators of those
