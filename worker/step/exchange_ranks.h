@@ -1,6 +1,6 @@
 // Ranks that reduce made-up gradients, for tests of GradientExchange: each with a device and buckets of its own.
 //
-// Threading: a ExchangeRank is used by one thread.
+// Threading: an ExchangeRank is used by one thread.
 #ifndef LOCKSTEP_WORKER_STEP_EXCHANGE_RANKS_H_
 #define LOCKSTEP_WORKER_STEP_EXCHANGE_RANKS_H_
 
