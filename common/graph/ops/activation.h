@@ -1,15 +1,17 @@
-// Activations, element by element, and their gradients. At kinks gradients are PyTorch's.
+// Activations, element by element, and their gradients. At a kink the gradient is PyTorch's.
 //
 //   Relu(X), Sigmoid(X), Tanh(X)
-//   LeakyRelu(X), ThresholdedRelu(X)       X above 0 (above alpha), else alpha * X (0)
+//   LeakyRelu(X)                           X above 0, else alpha * X
+//   ThresholdedRelu(X)                     X above alpha, else 0
 //   Shrink(X)                              X + bias below -lambd, X - bias above lambd, else 0
 //   PRelu(X, slope)                        X above 0, else slope * X; slope broadcasts to X
-//   Elu(X), Selu(X), Celu(X)               X above 0, else alpha (e^X - 1); times gamma; with X / alpha, alpha > 0
-//   HardSigmoid(X), HardSwish(X)           alpha * X + beta between 0 and 1; X times that with 1/6 and 1/2
+//   Elu(X), Selu(X)                        X above 0, else alpha * (e^X - 1); Selu multiplies both by gamma
+//   Celu(X)                                X above 0, else alpha * (e^(X / alpha) - 1), alpha > 0
+//   HardSigmoid(X), HardSwish(X)           alpha * X + beta, limited to [0, 1]; X * HardSigmoid(X) with 1/6 and 1/2
 //   Softplus(X), Softsign(X), Mish(X)      log(1 + e^X), X / (1 + |X|), X * tanh(Softplus(X))
 //   Gelu(X)                                X * P(N <= X) for normally distributed N, or its approximation by tanh
-//   Clip(X)                                between min and max, and max where they cross; integers too, on which bounds
-//                                          act as far as F64 holds them. Gradient: dY from min to max, both included
+//   Clip(X)                                X limited to [min, max]; max where min > max. Integers too, whose bounds are
+//                                          exact as far as F64 represents them. Gradient: dY where min <= X <= max
 //   lockstep.ReluGrad(dY, Y) -> dX         dY where Y > 0, else 0 (the gradient at 0 is 0)
 //   lockstep.SigmoidGrad(dY, Y) -> dX      dY * Y * (1 - Y)
 //   lockstep.TanhGrad(dY, Y) -> dX         dY * (1 - Y * Y)
@@ -29,8 +31,8 @@ namespace lockstep {
 
 struct OpSchema;
 
-// Of LeakyRelu, ThresholdedRelu, Shrink, Elu, Selu, Celu and HardSigmoid. Those that have one number leave `beta` at 0;
-// what ONNX calls gamma in Selu is `beta`, and lambd and bias in Shrink are `alpha` and `beta`.
+// Attributes of LeakyRelu, ThresholdedRelu, Shrink, Elu, Selu, Celu and HardSigmoid. An op with one attribute leaves
+// `beta` at 0. Selu's gamma is `beta`; Shrink's lambd and bias are `alpha` and `beta`.
 struct ActivationAttributes {
   double alpha = 0.0;
   double beta = 0.0;

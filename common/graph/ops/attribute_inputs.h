@@ -1,6 +1,6 @@
-// Inputs of ONNX ops that are typed attributes in the op set. Newer opsets moved axes, shapes and bounds from
-// attributes to inputs; a graph that can be planned once needs them before it runs, so a reader turns them back when
-// their values are known.
+// The inputs of ONNX ops that the op set has as typed attributes. Newer opsets moved axes, shapes and bounds from
+// attributes to inputs; a graph that can be planned once needs them before it runs, so the importer turns them back
+// into attributes, provided that their values are known.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_ATTRIBUTE_INPUTS_H_
@@ -20,15 +20,16 @@ namespace lockstep {
 struct AttributeInput {
   enum class Kind : uint8_t { kInt, kInts, kFloat, kFloats };  // kInt: one whole number of any type
   OpType op;
-  size_t input;  // its number in ONNX's list; those behind it move up once it is taken
+  size_t input;  // position in ONNX's input list, before any other input is taken out
   const char* attribute;
   Kind kind;
 };
 
-// Those of `op`, by number of the input.
+// The rows of `op`, in rising order of `input`.
 absl::Span<const AttributeInput> AttributeInputsOf(OpType op);
 
-// A tensor's elements as an attribute. InvalidArgument for elements of another kind or too many of them.
+// Converts a tensor's elements to an attribute. InvalidArgument when their type does not fit `kind`, or when kInt or
+// kFloat gets any number of elements but one.
 absl::StatusOr<RawAttribute> AttributeFromTensor(AttributeInput::Kind kind, const Tensor& tensor);
 
 }  // namespace lockstep

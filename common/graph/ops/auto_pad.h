@@ -1,5 +1,5 @@
-// What ONNX lets a model leave out of a sliding window, filled in for a reader that knows the shapes: the canonical
-// form has explicit kernel sizes and pads.
+// Fills in the window attributes that ONNX lets a model omit, from shapes that are known: the op set's canonical form
+// has explicit kernel sizes and pads.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_AUTO_PAD_H_
@@ -14,8 +14,9 @@ namespace lockstep {
 
 // Conv, ConvTranspose, MaxPool and AveragePool: sets kernel_shape (from `weights`, null for poolings) and pads, and
 // takes auto_pad and output_shape away. SAME_UPPER and SAME_LOWER give ceil(size / stride) windows, or size * stride
-// elements of a transposed convolution, and put the odd element of padding behind or in front. Other ops are left as
-// they are. InvalidArgument where the attributes contradict the shapes; the error names neither node nor op.
+// elements of a transposed convolution, and put an odd element of padding at the end and at the beginning respectively.
+// Other ops are left as they are. InvalidArgument where the attributes contradict the shapes; the error names neither
+// node nor op.
 absl::Status FillWindow(OpType op, const Shape& input, const Shape* weights, RawAttributes* raw);
 
 }  // namespace lockstep

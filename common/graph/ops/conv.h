@@ -2,11 +2,11 @@
 // [out, in / group, kernel...].
 //
 //   Conv(X, W, B?) -> Y
-//   ConvTranspose(X, W, B?) -> Y                      W [in, out / group, kernel...]: what ConvGradInput makes of X, in
-//   the smallest shape whose convolution has X's shape, and output_padding (below the strides) larger
-//   lockstep.ConvGradInput(dY, W) -> dX               shape of dX: the attribute input_shape
-//   lockstep.ConvGradWeight(dY, X) -> dW, dB?         dB = sum of dY over batch and space, when a second output is
-//   named
+//   ConvTranspose(X, W, B?) -> Y                W [in, out / group, kernel...]: ConvGradInput with X in place of dY. Y
+//                                               has the smallest shape whose convolution has X's shape, enlarged by
+//                                               output_padding, which is below the strides
+//   lockstep.ConvGradInput(dY, W) -> dX         shape of dX: the attribute input_shape
+//   lockstep.ConvGradWeight(dY, X) -> dW, dB?   dB = sum of dY over batch and space, when a second output is named
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_CONV_H_
@@ -22,17 +22,16 @@ namespace lockstep {
 struct OpSchema;
 
 struct ConvAttributes {
-  // One entry per spatial dimension; a file that leaves out strides, pads or dilations means those of the defaults'
-  // values.
+  // One entry per spatial dimension; strides, pads and dilations that a file omits are 1, 0 and 1.
   std::vector<int64_t> kernel_shape;
   std::vector<int64_t> strides = {1, 1};
-  std::vector<int64_t> pads = {0, 0, 0,
-                               0};  // those before every dimension, then those behind: {top, left, bottom, right}
+  // The padding before each dimension, then the padding behind each: {top, left, bottom, right}.
+  std::vector<int64_t> pads = {0, 0, 0, 0};
   std::vector<int64_t> dilations = {1, 1};
   int64_t group = 1;
   // The whole shape of X; only ConvGradInput has it.
   std::vector<int64_t> input_shape;
-  // Of ConvTranspose; empty: none.
+  // Only ConvTranspose has it; empty: none.
   std::vector<int64_t> output_padding;
   friend bool operator==(const ConvAttributes&, const ConvAttributes&) = default;
 };

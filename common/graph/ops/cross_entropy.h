@@ -4,11 +4,11 @@
 //   SoftmaxCrossEntropyLoss(scores, labels, weights?) -> loss, log_prob?, statistics?
 //       loss: [N, d...] for reduction none, else a scalar; mean divides by the sum of the weights of the labels
 //       log_prob: log-softmax of the scores over axis 1, shape of the scores
-//       statistics: [N, d..., 2], of each label's classes the largest score m and log(sum of e^(score - m))
+//       statistics: [N, d..., 2], per label: the largest score m over the classes, and log(sum of e^(score - m))
 //   lockstep.SoftmaxCrossEntropyLossGrad(dLoss, log_prob, labels, weights?) -> dScores
 //   lockstep.SoftmaxCrossEntropyLossGrad(dLoss, scores, labels, weights?, statistics) -> dScores
-//   NegativeLogLikelihoodLoss(log_prob, labels, weights?) -> loss       the same of scores that are log-softmaxes
-//   already lockstep.NegativeLogLikelihoodLossGrad(dLoss, log_prob, labels, weights?) -> dLog_prob
+//   NegativeLogLikelihoodLoss(log_prob, labels, weights?) -> loss       the same loss of log-softmaxes
+//   lockstep.NegativeLogLikelihoodLossGrad(dLoss, log_prob, labels, weights?) -> dLog_prob
 //   lockstep.LossWeights(labels, weights?) -> the weight of each label (1 without weights, 0 when ignored), or its sum;
 //       element type: the attribute dtype; reduction mean does not exist here
 //

@@ -1,9 +1,9 @@
 // Dropout with counter-based randomness: what is dropped is a function of (seed, step, logical shard, pass, stream,
-// element), never of who computes it.
+// element), never of which worker computes it.
 //
-//   Dropout(X, dropped?) -> Y, mask?                the identity, with a mask of trues, unless training_mode; the
-//                                                   training graph then reads `dropped` in place of Y, which other
-//                                                   nodes compute of X, or without that holds
+//   Dropout(X, dropped?) -> Y, mask?                the identity, with a mask of trues. With training_mode the training
+//                                                   graph replaces it: by `dropped`, which other nodes compute of X,
+//                                                   where that is given, else by
 //   lockstep.DropoutTraining(X, random) -> Y, mask  mask BOOL: true where kept; Y = kept ? X * 1 / (1 - ratio) : 0
 //   lockstep.DropoutGrad(dY, mask) -> dX            kept ? dY * 1 / (1 - ratio) : 0
 //

@@ -14,11 +14,11 @@
 
 namespace lockstep {
 
-// Every dimension has a label; those of the result come first, in its order. A label's extent is that of its
-// dimensions, of which some may be 1 and broadcast.
+// Every dimension has a label, a number from 0; the result's labels come first, in the result's order. A label's extent
+// is that of the dimensions which carry it; dimensions of 1 broadcast to it.
 struct EinsumTerms {
   std::vector<int64_t> extents;               // by label
-  std::vector<std::vector<size_t>> operands;  // the labels of each operand's dimensions; one may stand twice
+  std::vector<std::vector<size_t>> operands;  // the labels of each operand's dimensions; one may occur twice
   size_t output_rank = 0;
 
   Shape output_shape() const { return Shape(extents.begin(), extents.begin() + static_cast<int64_t>(output_rank)); }

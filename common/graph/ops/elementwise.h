@@ -5,12 +5,11 @@
 //   Div(A, B)                              integers: towards zero, and 0 where B is 0
 //   Mod(A, B)                              with the sign of B; fmod: with that of A, and needed for floating operands.
 //                                          Integers: 0 where B is 0
-//   Pow(A, B) -> like A                    A of F32, F64, I64 or I32, B of any of these. An integer to the power of a
-//                                          negative whole number is the exact power without what lies behind the
-//                                          point, and 0 for A = 0; to a power that is not whole it is computed in F64
-//                                          and cast
-//   Min(A, ...), Max(A, ...)               1 to 64 operands; NaN wins. Gradients take operands two by two, from the
-//                                          left, and halve at ties
+//   Pow(A, B) -> like A                    A of F32, F64, I64 or I32, B of any of these. For integer A: a negative
+//                                          whole exponent gives the exact power, truncated towards zero (0 for A = 0);
+//                                          an exponent that is not whole is computed in F64 and cast
+//   Min(A, ...), Max(A, ...)               1 to 64 operands; NaN wins. Differentiated as a chain of pairs from the
+//                                          left; equal operands get half of the gradient each
 //   lockstep.Scale(X) -> X * factor        factor is rounded to the element type first
 //   lockstep.PowGrad(dY, A, B) -> dA, dB   before the sum over broadcast dimensions, as for the next two. dA is 0 where
 //                                          B is 0, dB where A is 0 and B >= 0

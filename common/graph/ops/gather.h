@@ -1,8 +1,8 @@
-// Ops that pick elements by index. Indices are I32 or I64 and may be negative: -1 is the last. One that lies outside
-// reads and writes nothing outside of a tensor: what it picks is NaN (0 in a type without NaN), as the loss of a label
-// outside is, and all of the gradient is NaN, so that the step is treated as `train.on_nan` says.
+// Ops that pick elements by index. Indices are I32 or I64 and may be negative: -1 is the last. An index out of range
+// touches no memory outside the tensor: it picks NaN (0 in a type without NaN), as an out-of-range label makes its loss
+// NaN, and it makes the whole gradient NaN, so that the step is treated as `train.on_nan` says.
 //
-//   Gather(X, I) -> Y              X's slices I along `axis`: shape is X's with I's in place of that dimension
+//   Gather(X, I) -> Y              X's slices I along `axis`; Y has X's shape with I's in place of that dimension
 //   GatherElements(X, I) -> Y      of I's shape; y[i, j, ...] = x[.., I[i, j, ...], ..] with the index on `axis`
 //   GatherND(X, I [.., n]) -> Y    X's slices at the n leading coordinates in I's last dimension; the first batch_dims
 //                                  dimensions are common to both

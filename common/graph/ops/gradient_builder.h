@@ -1,6 +1,7 @@
-// What an op's gradient function sees and writes: the forward node, the gradients of its outputs, and a way to append
-// nodes. Emitted nodes and values are called "lockstep.grad.<node>.<suffix>". A suffix is a word or two words with a
-// dot between, and no op uses a second word alone, so that no two nodes of a graph can emit the same name.
+// What an op's gradient function works with: it reads the forward node and the gradients of its outputs, appends nodes
+// to the graph, and sets the gradients of the inputs. Emitted nodes and values are called
+// "lockstep.grad.<node>.<suffix>". A suffix is a word or two words with a dot between, and no op uses a second word
+// alone, so that no two nodes of a graph can emit the same name.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_GRADIENT_BUILDER_H_
@@ -33,8 +34,9 @@ class GradientBuilder {
   // The gradient of output i; empty where the loss does not depend on it.
   const std::string& OutputGradient(size_t i) const { return output_gradients_[i]; }
 
-  // Appends a node with one output and returns that. Nodes are added until one fails, as where a gradient has more
-  // elements or dimensions than any tensor: `status` keeps the first failure, and values after it mean nothing.
+  // Appends a node with one output and returns the output's name. After a failure, such as a gradient with more
+  // elements or dimensions than a tensor can have, nothing more is added: `status` keeps the first failure, and the
+  // names returned mean nothing.
   std::string Emit(const std::string& suffix, OpType op, std::vector<std::string> inputs,
                    OpAttributes attributes = NoAttributes{});
 

@@ -1,10 +1,10 @@
 // Normalisation of groups of channels of X [N, C, d...]; scale and bias are [C].
 //
 //   GroupNormalization(X, scale, bias) -> Y          mean and population variance over C / num_groups channels and d...
-//   InstanceNormalization(X, scale, bias) -> Y       the same with every channel a group; num_groups is 0
+//   InstanceNormalization(X, scale, bias) -> Y       the same, each channel a group; num_groups is 0
 //       Y = (X - mean) / sqrt(var + epsilon) * scale + bias
 //   lockstep.GroupNormGrad(dY, X, scale) -> dX, dScale, dBias
-//       finds the statistics again; num_groups 0 stands for C
+//       recomputes the statistics; num_groups 0 stands for C
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_GROUP_NORM_H_

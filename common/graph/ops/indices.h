@@ -1,4 +1,4 @@
-// What the gathering and the scattering ops ask of their indices.
+// The shape checks that gather and scatter ops make of their indices.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_INDICES_H_
@@ -11,12 +11,13 @@
 
 namespace lockstep {
 
-// Of GatherElements and ScatterElements: the rank of the tensor, and beside `axis` no dimension longer than there.
-// InvalidArgument otherwise.
+// For GatherElements and ScatterElements: OK when `indices` has the rank of `from` and, except along `axis`, no
+// dimension longer than that of `from`. InvalidArgument otherwise.
 absl::Status CheckElementIndices(const Shape& from, const Shape& indices, int64_t axis);
 
-// Of GatherND and ScatterND: `batch_dims` dimensions in common, and in the last one 1 to as many coordinates as the
-// tensor has dimensions left. InvalidArgument otherwise.
+// For GatherND and ScatterND: OK when `indices` and `from` share their first `batch_dims` dimensions, and the last
+// dimension of `indices` holds at least one coordinate and at most as many as `from` has further dimensions.
+// InvalidArgument otherwise.
 absl::Status CheckCoordinates(const Shape& from, const Shape& indices, int64_t batch_dims);
 
 }  // namespace lockstep

@@ -30,8 +30,8 @@ struct ValueInfo {
   friend bool operator==(const ValueInfo&, const ValueInfo&) = default;
 };
 
-// One operation. An empty string among `inputs` is an omitted optional input; an empty string among `outputs` is one
-// that nobody asked for.
+// One operation. An empty string among `inputs` is an omitted optional input; an empty string among `outputs` is an
+// output that nothing reads.
 struct Node {
   std::string name;  // unique in its graph
   OpType op = OpType::kAdd;
@@ -41,7 +41,7 @@ struct Node {
   friend bool operator==(const Node&, const Node&) = default;
 };
 
-// How a variable's elements come to be at step 0.
+// How a variable's elements are initialised at step 0.
 struct InitRule {
   enum class Kind : uint8_t {
     kConstant,        // every element is `value`
@@ -60,8 +60,8 @@ struct InitRule {
 
 enum class VariableKind : uint8_t {
   kParameter,  // moved by the optimizer
-  kStatistic,  // moved once per step by the ordered mean of what the passes saw
-  kFrozen,     // stays as it began: parameters that are not trained, buffers that belong to the model
+  kStatistic,  // moved once per step by the mean, summed in a fixed order, of what the passes computed
+  kFrozen,     // never changes: parameters that are not trained, buffers that belong to the model
 };
 
 // A tensor that lives from step to step, under its PyTorch name.

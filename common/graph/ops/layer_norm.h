@@ -6,9 +6,9 @@
 //   RMSNormalization(X, scale) -> Y
 //       X * scale / sqrt(mean of X^2 + epsilon)
 //   lockstep.LayerNormGrad(dY, X, scale, mean, inv_std, dSum?) -> dX, dScale, dBias
-//       dSum: what reaches X by another way, added to dX
+//       dSum: the gradient that reaches X on another path; it is added to dX
 //   lockstep.RMSNormGrad(dY, X, scale, dSum?) -> dX, dScale
-//       finds the root mean square again: both its sums are of one pass over a row that is read anyway
+//       recomputes the root mean square: one pass over a row, which is read anyway, gives both sums that it needs
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_LAYER_NORM_H_

@@ -1,9 +1,9 @@
 // Counts for metrics, as exact integers.
 //
 //   lockstep.CountCorrect(scores [N, C, d...], labels [N, d...], mask [N]) -> correct, top5, counted     I64 scalars
-//       over the rows whose mask is not 0 and the labels other than ignore_index: how many there are, for how many the
-//       largest score stands at the label, and for how many one of the five largest. Of equal scores the first is the
-//       larger; a NaN is larger than every number
+//       over the labels other than ignore_index in rows whose mask is not 0. correct: labels with the largest score;
+//       top5: labels with one of the five largest scores; counted: all of these labels. Of equal scores the first is
+//       the larger; a NaN is larger than every number
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_METRIC_H_

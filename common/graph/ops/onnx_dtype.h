@@ -1,4 +1,4 @@
-// ONNX's numbers of element types, as attributes of ops hold them.
+// ONNX's numbers of element types, which attributes such as Cast's `to` hold.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_ONNX_DTYPE_H_
@@ -23,7 +23,8 @@ inline constexpr OnnxDType kOnnxDTypes[] = {
     {7, DType::kI64}, {9, DType::kBool}, {11, DType::kF64}, {16, DType::kBF16},
 };
 
-// InvalidArgument for a number that is not among them, and for BF16: it is the job that says where that is used.
+// InvalidArgument for a number that is not in kOnnxDTypes, and for BF16: the job's train.precision, not the model,
+// decides where BF16 is used.
 inline absl::StatusOr<DType> DTypeFromOnnx(int64_t number) {
   for (const OnnxDType& type : kOnnxDTypes) {
     if (type.number == number && type.dtype != DType::kBF16) return type.dtype;
@@ -37,7 +38,7 @@ inline absl::StatusOr<DType> DTypeFromOnnx(int64_t number) {
                    " is none that the op set computes with: BOOL, U8, I8, I32, I64, F32 and F64 are"));
 }
 
-// REQUIRES: the type is among them.
+// REQUIRES: the type is in kOnnxDTypes.
 inline int64_t OnnxNumber(DType dtype) {
   for (const OnnxDType& type : kOnnxDTypes) {
     if (type.dtype == dtype) return type.number;

@@ -15,7 +15,7 @@ namespace lockstep {
 inline ValueInfo F32(Shape shape) { return {DType::kF32, std::move(shape)}; }
 inline ValueInfo I64(Shape shape) { return {DType::kI64, std::move(shape)}; }
 
-// The infos of a node called "n" with these inputs.
+// The inferred outputs of a node called "n" with these inputs and the fewest outputs that the op allows.
 inline absl::StatusOr<std::vector<ValueInfo>> Infer(OpType op, const std::vector<ValueInfo>& inputs,
                                                     OpAttributes attributes = NoAttributes{}) {
   Node node{"n", op, {}, {}, std::move(attributes)};

@@ -1,4 +1,4 @@
-// The closed set of operations. Domain "" is ONNX, with exactly ONNX's meaning in one canonical version per op (axes,
+// The closed set of operations. Domain "" is ONNX, with exactly ONNX's meaning in one canonical form per op (axes,
 // shapes and modes are typed attributes); domain "lockstep" holds gradients and the forms that also return what a
 // backward pass needs.
 //

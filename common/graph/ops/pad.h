@@ -1,9 +1,9 @@
 // Ops that make a tensor longer at its ends.
 //
 //   Pad(X) -> Y                    pads: how many elements in front of each of `axes` (all when empty), then how many
-//                                  behind each. Negative ones are cut off; the other modes than `constant` then
-//                                  continue what is left. constant: `value`; reflect: mirrored at the last element,
-//                                  edge: the last element, wrap: from the other end. Elements of any type
+//                                  behind each. Negative pads cut elements off; modes other than constant pad from
+//                                  the elements that are left. constant: `value`; reflect: mirrored at the last
+//                                  element, edge: the last element, wrap: from the other end. Elements of any type
 //   lockstep.PadGrad(dY) -> dX     of reflect, edge and wrap: each element of X of `input_shape` gets the sum of the
 //                                  dY that it was copied to. F32 and F64
 //   Tile(X) -> Y                   X repeated repeats[i] times along dimension i. Elements of any type
@@ -50,7 +50,7 @@ struct TileAttributes {
 
 absl::Span<const OpSchema> PadFamily();
 
-// In the header because kernels ask too.
+// Defined in the header because kernels call it too.
 inline PadRange PadAttributes::RangeOf(int64_t axis, int64_t rank) const {
   const size_t count = pads.size() / 2;
   for (size_t i = 0; i < count; ++i) {
@@ -65,7 +65,7 @@ inline int64_t PadAttributes::Source(int64_t at, PadRange range, int64_t extent)
     const int64_t from = at - range.before;
     return from >= 0 && from < extent ? from : -1;
   }
-  // What the cuts leave: `count` elements from `first`.
+  // The elements that negative pads leave: `count` from `first`.
   const int64_t first = range.before < 0 ? -range.before : 0;
   const int64_t count = extent - first + (range.behind < 0 ? range.behind : 0);
   int64_t place = at - (range.before > 0 ? range.before : 0);

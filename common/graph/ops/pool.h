@@ -4,12 +4,13 @@
 //
 //   MaxPool(X) -> Y
 //   AveragePool(X) -> Y                           the mean over the window's elements; count_include_pad counts padding
-//                                                 too, but never what ceil_mode lets hang over behind it
+//                                                 too, but never the part of a window that ceil_mode lets reach beyond
+//                                                 the padding
 //   GlobalAveragePool(X), GlobalMaxPool(X) -> Y [N, C, 1...]        over all spatial dimensions
-//   lockstep.MaxPoolWithArgmax(X) -> Y, Argmax    Argmax I32, shape of Y: where the winner stands in its plane of the
-//                                                 input, row-major
+//   lockstep.MaxPoolWithArgmax(X) -> Y, Argmax    Argmax I32, shape of Y: the row-major index of the maximum in its
+//                                                 plane of the input
 //   lockstep.MaxPoolGrad(dY, Argmax) -> dX        shape of dX: the attribute input_shape
-//   lockstep.AveragePoolGrad(dY) -> dX            the same
+//   lockstep.AveragePoolGrad(dY) -> dX            likewise
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_POOL_H_
@@ -25,12 +26,11 @@ namespace lockstep {
 struct OpSchema;
 
 struct PoolAttributes {
-  // One entry per spatial dimension; a file that leaves out strides, pads or dilations means those of the defaults'
-  // values.
+  // One entry per spatial dimension; strides, pads and dilations that a file omits are 1, 0 and 1.
   std::vector<int64_t> kernel_shape;
   std::vector<int64_t> strides = {1, 1};
-  std::vector<int64_t> pads = {0, 0, 0,
-                               0};  // those before every dimension, then those behind: {top, left, bottom, right}
+  // The padding before each dimension, then the padding behind each: {top, left, bottom, right}.
+  std::vector<int64_t> pads = {0, 0, 0, 0};
   std::vector<int64_t> dilations = {1, 1};
   bool ceil_mode = false;
   // The whole shape of X; only the gradients have it.

@@ -1,15 +1,14 @@
-// Random numbers, in the shape of a value or in one that is given. They are counter-based: a function of (seed, step,
-// logical shard, pass, stream, element), never of who computes them.
+// Random numbers in the shape of X, or in a given shape. They are counter-based: a function of (seed, step, logical
+// shard, pass, stream, element), never of which worker computes them.
 //
 //   lockstep.UniformLike(X?, random?) -> Y  Y = a + (b - a) * u with u in (0, 1), rounded
 //   lockstep.NormalLike(X?, random?) -> Y   Y = a + b * n with n normal (mean 0, deviation 1), |n| < 6.7
 //
-// X gives the shape alone: its elements are never read, and no gradient flows to it. With a shape of its own the op
-// takes from X at most the batch. `random` is the graph input
-// kRandomInput, which training and evaluation graphs add; without it the node stands in a graph that nobody runs. The
-// formulas stand in worker/kernels/random/draws.h.
+// X gives only the shape: its elements are never read, and no gradient flows to it. With the attribute `shape` the op
+// takes at most the batch from X. `random` is the graph input kRandomInput, which training and evaluation graphs add; a
+// node without it belongs to a graph that is never executed. The formulas stand in worker/kernels/random/draws.h.
 //
-// Source: ONNX's RandomUniformLike and RandomNormalLike, whose generator every runtime chooses.
+// Source: ONNX's RandomUniformLike and RandomNormalLike, which leave the generator to the runtime.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_RANDOM_LIKE_H_
@@ -27,11 +26,11 @@ namespace lockstep {
 struct OpSchema;
 
 struct RandomLikeAttributes {
-  // UniformLike: the least number and the bound that none reaches. NormalLike: mean and standard deviation.
+  // UniformLike: the lower and the upper bound. NormalLike: mean and standard deviation.
   double a = 0;
   double b = 1;
-  DType dtype = DType::kF32;  // of Y: F32 or F64, which holds the same numbers
-  // Of Y, with kBatchDim for X's first dimension. None: X's.
+  DType dtype = DType::kF32;  // of Y: F32, or F64 with the same numbers
+  // Shape of Y, with kBatchDim for X's first dimension; none: X's shape.
   std::optional<std::vector<int64_t>> shape;
   // Which sequence of numbers this node draws: a hash of the node's name.
   uint64_t stream = 0;

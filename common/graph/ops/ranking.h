@@ -2,10 +2,10 @@
 // ArgMin takes it for the smallest.
 //
 //   ArgMax(X), ArgMin(X) -> Y I64       the index of the first such element, or of the last one
-//   TopK(X) -> values, indices I64      the k largest or smallest, in order; of equal ones the first in front
+//   TopK(X) -> values, indices I64      the k largest or smallest, sorted; equal elements keep their order
 //   OneHot(I, values [off, on]) -> Y    a new dimension `axis` of `depth`: on at the index (from its end where it is
 //                                       negative), off elsewhere and everywhere for an index outside. I is I64, I32,
-//                                       F64 or F32 and then cut to an integer, values are of any type
+//                                       or F64 or F32, which is truncated to an integer; values are of any type
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_RANKING_H_
@@ -31,7 +31,7 @@ struct TopKAttributes {
   int64_t k = 0;
   int64_t axis = -1;
   bool largest = true;
-  bool sorted = true;  // false: any order; ours is the same
+  bool sorted = true;  // false allows any order; the result is sorted all the same
   friend bool operator==(const TopKAttributes&, const TopKAttributes&) = default;
 };
 

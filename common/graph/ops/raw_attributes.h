@@ -1,5 +1,5 @@
-// Attributes by name, as they stand in a file, and the reader that turns them into a family's struct. Only the op
-// families read them.
+// Attributes by name, as a file holds them, and the reader that turns them into the typed struct of an op family. Only
+// the op families read them.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_RAW_ATTRIBUTES_H_
@@ -21,8 +21,8 @@ namespace lockstep {
 using RawAttribute = std::variant<int64_t, double, std::vector<int64_t>, std::string, std::vector<double>>;
 using RawAttributes = std::map<std::string, RawAttribute>;
 
-// Reads attributes one by one into fields that hold their defaults; the first error, or an attribute that nobody asked
-// for, comes out of Finish.
+// Reads attributes one by one into fields that hold their defaults; Finish returns the first error, or an error for an
+// attribute that was not read.
 class AttributeReader {
  public:
   explicit AttributeReader(const RawAttributes& raw) : raw_(raw) {}

@@ -3,14 +3,14 @@
 //
 //   ReduceSum(X), ReduceMean(X), ReduceMax(X), ReduceMin(X), ReduceProd(X)
 //   ReduceL1(X), ReduceL2(X), ReduceSumSquare(X)
-//   ReduceLogSum(X), ReduceLogSumExp(X)        the latter without overflow: the largest element is taken out first
+//   ReduceLogSum(X), ReduceLogSumExp(X)        LogSumExp subtracts the largest element first and cannot overflow
 //       A NaN among the reduced elements makes the result NaN. Over no elements a sum is 0, a product 1, a maximum the
 //       lowest value of the type and a minimum the highest.
 //   lockstep.ReduceGrad(dY, X, Y) -> dX        the gradient of the op that the attribute `of` names
 //       max, min: shared equally among equal extremes; first_max: the first in row-major order gets all of it
 //       prod: the product of the others, also where one is zero; l1: 0 at zero; l2: 0 where the norm is zero
-//   lockstep.MaskedSum(values [N, d...], mask [N]) -> scalar    sum of the rows whose mask is not 0; others are not
-//   read
+//   lockstep.MaskedSum(values [N, d...], mask [N]) -> scalar    sum of the rows whose mask is not 0; other rows
+//       are not read
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_REDUCE_H_

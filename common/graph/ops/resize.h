@@ -3,8 +3,8 @@
 //   Resize(X) -> Y              output dimension: floor(input * scale), or what `sizes` says
 //   lockstep.ResizeGrad(dY) -> dX        shape of dX: the attribute input_shape
 //
-// An output coordinate stands for an input coordinate, as `coordinates` says; nearest takes the element there, linear
-// weighs the two beside it. Coordinates outside of the input take its border.
+// `coordinates` maps an output coordinate to an input coordinate; nearest takes the element there, linear interpolates
+// between its two neighbours. Coordinates outside the input are clamped to its border.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_RESIZE_H_

@@ -1,6 +1,6 @@
-// Ops that write elements by index. Indices are those of gather.h; of equal ones the last in index order stays, or all
-// are added, multiplied or compared in that order. An index outside writes nothing outside of a tensor: it makes all of
-// Y NaN, and in a type without NaN it is passed over.
+// Ops that write elements by index. Indices are those of gather.h. Of equal indices the last one in index order wins;
+// with a reduction all updates are applied in that order. An index out of range writes nothing outside the tensor: it
+// makes all of Y NaN, and is skipped in a type without NaN.
 //
 //   ScatterElements(X, I, U) -> Y       X with u[i, j, ...] at [.., I[i, j, ...], ..], the index on `axis`
 //   ScatterND(X, I [.., n], U) -> Y     X with the slices U at the n leading coordinates in I's last dimension
@@ -8,8 +8,8 @@
 //   lockstep.ScatterElementsGrad, lockstep.ScatterNDGrad(dY, I) -> dX
 //       dY, but 0 where an element was written. F32 and F64
 //
-// Gradients exist for the reductions none and add. Where indices are equal in `none`, all of their updates get the
-// gradient, as in PyTorch.
+// Gradients exist for the reductions none and add. Without a reduction, every update of an index that occurs several
+// times gets the gradient, as in PyTorch.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_SCATTER_H_

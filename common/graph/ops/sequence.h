@@ -3,10 +3,9 @@
 //   CumSum(X) -> Y                       y[i] = x[0] + ... + x[i] along `axis`; exclusive: without x[i]; reverse: from
 //                                        the end. F32, F64, I64, I32, I8 and U8; integers wrap around
 //   Trilu(X [.., rows, columns]) -> Y    0 below diagonal `k` (upper) or above it. Elements of any type
-//   ReverseSequence(X, lengths) -> Y     the first lengths[b] steps of sequence b in reverse, the others as they are;
+//   ReverseSequence(X, lengths) -> Y     reverses the first lengths[b] steps of sequence b, keeps the others;
 //                                        sequences count along batch_axis, steps along time_axis, which are 0 and 1.
-//                                        A length outside of the axis is drawn in. Elements of any type, lengths I64 or
-//                                        I32
+//                                        A length is clamped to the axis. Elements of any type, lengths I64 or I32
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_SEQUENCE_H_

@@ -1,10 +1,10 @@
-// Ops that change the shape alone. All but Expand keep the row-major order of the
-// elements: a plan may alias.
+// Ops that change only the shape. All but Expand keep the row-major order of the elements, so a plan may let Y share
+// X's memory.
 //
 //   Flatten(X) -> Y [d0 * ... * d(axis-1), d(axis) * ... ]
 //   Reshape(X) -> Y       shape: 0 copies X's dimension unless allow_zero, one -1 is what remains
-//   Squeeze(X) -> Y       without the dimensions `axes`, which are 1; without all that are 1 when `axes` is empty
-//   Unsqueeze(X) -> Y     with dimensions of 1, which are `axes` of Y
+//   Squeeze(X) -> Y       X without the dimensions `axes`, which are 1; without all that are 1 when `axes` is empty
+//   Unsqueeze(X) -> Y     X with dimensions of 1 inserted, whose positions in Y are `axes`
 //   Expand(X) -> Y        X broadcast with shape (multidirectional)
 //
 // Elements of any type.

@@ -1,9 +1,9 @@
 // Ops that cut a part out of a tensor. Elements of any type; gradients F32 and F64.
 //
 //   Slice(X) -> Y                    along axes[i] the elements starts[i], starts[i] + steps[i], ... in front of
-//                                    ends[i]. Negative bounds count from the end, bounds outside are drawn in, as in
-//                                    ONNX; without axes the first ones are meant, without steps 1
-//   lockstep.SliceGrad(dY) -> dX     dY where Slice took it from X of `input_shape`, 0 elsewhere
+//                                    ends[i]. Negative bounds count from the end, and bounds are clamped as in ONNX.
+//                                    Without axes the first ones are meant, without steps 1
+//   lockstep.SliceGrad(dY) -> dX     for X of `input_shape`: dY where Slice read X, 0 elsewhere
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_SLICE_H_
@@ -39,7 +39,7 @@ struct SliceAttributes {
 
 absl::Span<const OpSchema> SliceFamily();
 
-// In the header because kernels ask too.
+// Defined in the header because kernels call it too.
 inline SliceRange SliceAttributes::RangeOf(int64_t axis, int64_t rank, int64_t extent) const {
   for (size_t i = 0; i < starts.size(); ++i) {
     const int64_t named = axes.empty() ? static_cast<int64_t>(i) : axes[i] < 0 ? axes[i] + rank : axes[i];

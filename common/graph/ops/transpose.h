@@ -1,8 +1,9 @@
 // Ops that put the dimensions of a tensor into another order.
 //
-//   Transpose(X) -> Y         Y's dimension i is X's dimension perm[i]; an empty perm turns the order around
+//   Transpose(X) -> Y         Y's dimension i is X's dimension perm[i]; an empty perm reverses the dimensions
 //   DepthToSpace(X [N, C*b*b, H, W]) -> Y [N, C, H*b, W*b]
-//       dcr: the channel of X is (row in the block, column in the block, C); crd: (C, row, column)
+//       channel index of X, from major to minor: (row in the block, column in the block, C) for dcr, (C, row, column)
+//       for crd
 //   SpaceToDepth(X [N, C, H*b, W*b]) -> Y [N, b*b*C, H, W]       the inverse of dcr
 //
 // Elements of any type.
@@ -31,7 +32,7 @@ struct TransposeAttributes {
 
 enum class BlockMode : uint8_t { kDcr, kCrd };
 
-// Of DepthToSpace and SpaceToDepth; the latter knows kDcr alone.
+// Of DepthToSpace and SpaceToDepth; SpaceToDepth supports only kDcr.
 struct BlockAttributes {
   int64_t block_size = 1;
   BlockMode mode = BlockMode::kDcr;

@@ -1,6 +1,6 @@
-// BF16 in the graph. An op with operands of BF16 means: widen them to F32, compute as for F32, round every result to
-// the nearest BF16; a library's kernel, which a plan names, may round more inside (docs/design/0009). Statistics,
-// scales and the like stay F32 beside such operands; this says which.
+// Which operands of an op stay F32 when its other operands are BF16: statistics, scales and the like. An op with BF16
+// operands means: widen them to F32, compute as for F32, round every result to the nearest BF16. A library's kernel
+// that a plan names may round at further places inside (docs/design/0009).
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_OPS_WIDE_OPERANDS_H_

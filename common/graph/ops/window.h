@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// Of a dimension that windows move over: far above any real one, and low enough that nothing overflows.
+// Upper limit of a dimension that windows move over: far above any real one, and low enough that nothing overflows.
 inline constexpr int64_t kMostExtent = int64_t{1} << 40;
 
 // InvalidArgument unless there are one to three positive kernel sizes, as many strides and dilations, and twice as many
