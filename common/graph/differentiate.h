@@ -1,6 +1,6 @@
-// Reverse-mode differentiation. Nodes are visited in reverse order and contributions to one value are added in the
-// order in which they come up, so the emitted nodes, and with them the bits, follow from the graph alone. Gradients of
-// late layers are ready first.
+// Reverse-mode differentiation. Nodes are visited in reverse order, and contributions to one value are added in the
+// order in which they arise, so the emitted nodes, and with them the bits, depend on the graph alone. Gradients of late
+// layers are ready first.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_DIFFERENTIATE_H_
@@ -15,13 +15,13 @@
 
 namespace lockstep {
 
-// The constant 1 that the loss's own gradient begins with. Emitted values are called "lockstep.grad.<node>.<suffix>"
-// and, where contributions are added, "lockstep.gradsum.<value>.<n>".
+// The constant 1, the gradient of the loss with respect to itself. Emitted values are called
+// "lockstep.grad.<node>.<suffix>" and, where contributions are added, "lockstep.gradsum.<value>.<n>".
 inline constexpr char kGradientSeed[] = "lockstep.grad.seed";
 
-// Appends to `graph` (values inferred) what computes the gradients of the scalar `loss` and returns, per target (an
-// input or a variable), the value that holds its gradient; empty when the loss does not depend on it.
-// InvalidArgument names a node that lies between a target and the loss and cannot be differentiated.
+// Appends to `graph` the nodes that compute the gradients of the scalar `loss`. Returns, per target (an input or a
+// variable), the name of its gradient, or "" when the loss does not depend on it. InvalidArgument names a node between
+// a target and the loss that cannot be differentiated. REQUIRES: values are inferred.
 absl::StatusOr<std::vector<std::string>> Differentiate(Graph* graph, const std::string& loss,
                                                        absl::Span<const std::string> targets);
 

@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// Those of the line that begins with `schedule`.
+// The rates of the line that begins with `schedule`.
 inline std::vector<double> GoldenRates(const std::string& schedule) {
   std::ifstream file("tests/conformance/pytorch/optimizers.txt");
   REQUIRE(file.good());

@@ -12,8 +12,8 @@
 
 namespace lockstep {
 
-// `name`, or one like it that no input, variable, constant or result of a node has: for a value that is added to a
-// graph whose names are somebody else's. Nodes' own names are apart.
+// Returns `name`, or a variation of it that no input, variable, constant or node output has, for a value that is added
+// to a graph whose names come from elsewhere. Node names are a separate namespace and are not considered.
 std::string FreshName(const Graph& graph, std::string name);
 
 // Replaces kBatchDim by `batch` in the shapes of the inputs.
@@ -30,7 +30,7 @@ void AppendConstant(Graph* graph, const std::string& name, Tensor value);
 // Renames one output of a node wherever it is written, read or listed as an output. REQUIRES: `to` is not taken.
 void RenameValue(Graph* graph, const std::string& from, const std::string& to);
 
-// Lets every reader of `from`, and the list of outputs, read `to` instead.
+// Makes every reader of `from`, and the list of outputs, read `to` instead.
 void ReplaceReads(Graph* graph, const std::string& from, const std::string& to);
 
 // Removes nodes and constants that no output depends on, and their values. Inputs and variables stay.

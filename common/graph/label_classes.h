@@ -1,4 +1,4 @@
-// How many classes a model tells apart.
+// The number of classes that a model distinguishes.
 //
 // Threading: thread-safe (a pure function).
 #ifndef LOCKSTEP_COMMON_GRAPH_LABEL_CLASSES_H_
@@ -11,7 +11,8 @@
 
 namespace lockstep {
 
-// The classes that labels may name, from 0; nullopt when the loss compares no classes. REQUIRES: a valid metagraph.
+// Labels lie in [0, n) for the number n returned; nullopt unless the loss is softmax_cross_entropy. REQUIRES: a valid
+// metagraph.
 std::optional<int64_t> LabelClasses(const MetaGraph& metagraph);
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
-// Stage 2's result: everything that decides what a step computes, and nothing about machines. The forward graph with
-// the batch unbound, its variables and how they begin, the loss, the update rule and the signature of the inputs.
-// Training and evaluation graphs are derived from it (training_graph.h), the same way everywhere.
+// The result of stage 2: everything that decides what a step computes, and nothing about machines. It holds the forward
+// graph with the batch unbound, its variables and their initialisation, the loss, the update rule and the signature of
+// the inputs. Training and evaluation graphs are derived from it (training_graph.h), the same way everywhere.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_COMMON_GRAPH_METAGRAPH_H_
@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-// Raised whenever deriving, initialising or updating changes its meaning: part of the fingerprint.
+// Raised whenever the rules for deriving, initialising or updating change their meaning. Part of the fingerprint.
 inline constexpr int kMetaGraphVersion = 2;
 
 // What the data pipeline does to the stored elements of an input before the graph sees them:
@@ -56,16 +56,17 @@ struct LossRule {
   std::optional<int64_t> ignore_index;  // softmax_cross_entropy
   std::vector<double> class_weights;    // softmax_cross_entropy; empty: all 1
   double huber_delta = 1.0;
-  bool classes_last = false;  // softmax_cross_entropy: the scores' last dimension are the classes, not the second
-  // softmax_cross_entropy, in training: the target gives this share to all classes alike, the rest to the label.
+  bool classes_last = false;  // softmax_cross_entropy: the classes are the scores' last dimension, not the second
+  // softmax_cross_entropy, in training: this share of the target is spread evenly over all classes, the rest belongs to
+  // the label.
   double label_smoothing = 0.0;
   friend bool operator==(const LossRule&, const LossRule&) = default;
 };
 
 enum class OptimizerKind : uint8_t { kSgd, kAdam, kAdamW, kRmsProp, kAdagrad, kLion };
 
-// Parameters whose update has a learning rate and a weight decay of its own. The schedule's formula takes `lr` in place
-// of its own.
+// Parameters with a learning rate and a weight decay of their own. The schedule's formula uses this `lr` in place of
+// the schedule's.
 struct ParameterGroup {
   std::vector<std::string> parameters;  // sorted
   double lr = 0.0;
@@ -84,7 +85,7 @@ struct OptimizerRule {
   double beta2 = 0.999;                // likewise, and rmsprop, where PyTorch calls it alpha
   double epsilon = 1e-8;               // all but sgd and lion
   std::vector<std::string> no_decay;   // parameters whose weights do not decay, sorted
-  std::vector<ParameterGroup> groups;  // without a parameter in common
+  std::vector<ParameterGroup> groups;  // no parameter is in two of them
   friend bool operator==(const OptimizerRule&, const OptimizerRule&) = default;
 };
 
@@ -110,11 +111,12 @@ enum class ScheduleKind : uint8_t {
 //   cosine       min_lr + (lr - min_lr) / 2 * (1 + cos(pi * done))
 //   linear       min_lr + (lr - min_lr) * (1 - done)
 //   polynomial   min_lr + (lr - min_lr) * (1 - done) ^ power
-//   cosine_restarts  as cosine, over periods behind the warmup: the first of step_size, each `growth` times the one
-//   before one_cycle    as torch.optim.lr_scheduler.OneCycleLR: by halves of cosines from lr / div_factor up to lr at
-//                pct_start of total_steps, then down to lr / div_factor / final_div_factor; no warmup
-// With plateau the rate depends on evaluations, too: max(min_lr, lr * gamma ^ EvaluationLedger::rate_cuts), the
-// warmup's share of it included.
+//   cosine_restarts  as cosine, over periods that begin after the warmup: the first has step_size steps, each later one
+//                `growth` times as many as the one before
+//   one_cycle    as torch.optim.lr_scheduler.OneCycleLR: along half a cosine from lr / div_factor up to lr at pct_start
+//                of total_steps, then along another down to lr / div_factor / final_div_factor; no warmup
+// With plateau the rate also depends on evaluations: max(min(min_lr, lr), lr * gamma ^ EvaluationLedger::rate_cuts)
+// takes the place of lr, during the warmup too.
 struct ScheduleRule {
   ScheduleKind kind = ScheduleKind::kConstant;
   double lr = 0.0;
@@ -132,10 +134,10 @@ struct ScheduleRule {
   friend bool operator==(const ScheduleRule&, const ScheduleRule&) = default;
 };
 
-// An average of every parameter, moved by the update from step s to s + 1 after the parameter itself: the parameter's
-// new value while s < start_steps and in the first update, then average + (1 - decay) * (parameter - average), as
-// torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn(decay) when it is updated after every step from step
-// max(1, start_steps) on.
+// Exponential moving averages of the parameters. The update from step s to s + 1 moves the average after the parameter
+// itself: to the parameter's new value while s < start_steps and in the first update, then to average + (1 - decay) *
+// (parameter - average), as torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn(decay) when it is updated
+// after every step from step max(1, start_steps) on.
 struct EmaRule {
   double decay = 0.0;
   int64_t start_steps = 0;
@@ -156,28 +158,28 @@ struct UpdateRule {
   friend bool operator==(const UpdateRule&, const UpdateRule&) = default;
 };
 
-// A tensor of the model's state dict that is another one of the state under a second name: the second name of a tied
-// weight, a batch normalisation's count of the steps.
+// A second name in the model's state dict for a tensor of the state: that of a tied weight, or the step count of a
+// batch normalisation.
 struct StateAlias {
   std::string name;
   std::string of;  // a variable, or kStepCounterName
   friend bool operator==(const StateAlias&, const StateAlias&) = default;
 };
 
-// What passes compute with; the state is what its variables say in any case (passes/reduce_precision.h).
+// The precision that passes compute with (passes/reduce_precision.h). The variables keep their own types.
 enum class Precision : uint8_t { kFloat32, kBf16 };
 
 inline constexpr char kStepCounterName[] = "lockstep.step";
 
 struct MetaGraph {
   int version = kMetaGraphVersion;
-  // Shapes unbound: `values` is empty, leading dimensions of inputs are kBatchDim.
+  // The batch is unbound: `values` is empty, and the leading dimensions of inputs are kBatchDim.
   Graph forward;
   std::vector<SignatureInput> signature;
   LossRule loss;
   UpdateRule update;
   std::vector<StateAlias> aliases;
-  // Samples of one forward and backward pass: batch statistics depend on it.
+  // Number of samples of one forward and backward pass; batch statistics depend on it.
   int64_t pass_batch = 0;
   Precision precision = Precision::kFloat32;
 };

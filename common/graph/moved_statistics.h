@@ -1,5 +1,6 @@
-// Statistics that the forward graph computes itself: of a variable X of kind kStatistic, a node gives "stat.X". After
-// each step X is the ordered mean of what the passes of the step computed as it; all of them read what X was before.
+// Statistics that the forward graph updates itself: a node computes "stat.X", the next value of the variable X of kind
+// kStatistic. Every pass of a step reads the old X; after the step X is the mean of the passes' "stat.X", summed in a
+// fixed order.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_MOVED_STATISTICS_H_

@@ -1,4 +1,4 @@
-// Parameters of a model by the patterns that a job names them with: * ? [...], as of a shell, over whole names.
+// Selects parameters by the patterns of a job file: shell patterns (* ? [...]) that match whole names.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_PARAMETER_PATTERNS_H_
@@ -20,13 +20,13 @@ namespace lockstep {
 absl::StatusOr<std::set<std::string>> MatchParameters(const Graph& graph, absl::Span<const std::string> patterns,
                                                       absl::string_view key);
 
-// The same of any names: a pattern that matches none of `names` is an error that calls them `what`.
+// The same for any names; `what` says in the error what the names are.
 absl::StatusOr<std::set<std::string>> MatchNames(absl::Span<const std::string> names,
                                                  absl::Span<const std::string> patterns, absl::string_view key,
                                                  absl::string_view what);
 
-// Freezes the parameters that match none of `trainable` (empty: all match) or one of `frozen`. InvalidArgument for a
-// pattern that nothing matches, or when nothing is left to train.
+// Freezes every parameter that matches no pattern of `trainable` (when empty, all match) or matches one of `frozen`.
+// InvalidArgument for a pattern that nothing matches, or when nothing is left to train.
 absl::Status ChooseTrained(Graph* graph, absl::Span<const std::string> trainable, absl::Span<const std::string> frozen);
 
 }  // namespace lockstep

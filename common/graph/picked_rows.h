@@ -23,8 +23,8 @@ struct IndexRange {
   friend bool operator==(const IndexRange&, const IndexRange&) = default;
 };
 
-// The range of an input that picks rows of variables or constants by Gather along axis 0, counted from their end where
-// it is negative. Nothing when there are no such rows, or `input` is changed on its way to them.
+// The range of an input that picks rows of variables or constants by Gather along axis 0; negative indices count from
+// the end. nullopt when `input` picks no rows, or is changed before it does.
 std::optional<IndexRange> PickedRows(const Graph& graph, absl::string_view input);
 
 }  // namespace lockstep

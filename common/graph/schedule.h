@@ -1,5 +1,5 @@
-// The learning rate of a step, and what else an update depends on that only its number decides: in float64 without
-// libm, so that every machine and library version makes the same bits.
+// The learning rate of a step, and the functions that it is made of: in float64 without libm, so that every machine and
+// library version computes the same bits.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_COMMON_GRAPH_SCHEDULE_H_
@@ -11,15 +11,15 @@
 
 namespace lockstep {
 
-// Whether the rate depends on when the job ends.
+// Whether the rate depends on the step at which the job ends.
 bool EndsWithJob(ScheduleKind kind);
 
-// The learning rate of the update from `step` to `step` + 1, by the formulas of ScheduleRule. `rate_cuts`: of the
-// evaluations so far (EvaluationLedger); only kPlateau goes by it.
+// The learning rate of the update from `step` to `step` + 1, by the formulas of ScheduleRule. `rate_cuts` is that of
+// the EvaluationLedger; only kPlateau uses it.
 double LearningRate(const ScheduleRule& schedule, int64_t step, int64_t rate_cuts);
 
-// base^exponent by repeated squaring; relative error below exponent's number of bits times 2^-51. REQUIRES:
-// exponent >= 0.
+// base^exponent by repeated squaring; relative error below the bit length of `exponent` times 2^-51. REQUIRES: exponent
+// >= 0.
 double IntegerPower(double base, int64_t exponent);
 
 // cos(pi * x) for x in [0, 1], exact at 0, 1/2 and 1; absolute error below 2^-51.

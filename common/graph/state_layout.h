@@ -1,5 +1,5 @@
-// The state of a job as an ordered list of named tensors: what an update moves, a snapshot copies, a checkpoint holds,
-// a newcomer receives and a digest covers. A pure function of the metagraph.
+// The state of a job as an ordered list of named tensors: what an update changes, a snapshot copies, a checkpoint
+// holds, a newcomer receives and a digest covers. A pure function of the metagraph.
 //
 // Order: variables as the graph lists them; then aliases; then slots, slot by slot, each in the order of the
 // parameters; then exponents in that order; then, where weights are averaged, the whole model once more with the
@@ -34,14 +34,15 @@ enum class StateKind : uint8_t {
   kCounter,   // I64 scalar
 };
 
-// The exponent of a gradient that was never reduced: the step begins with a pass that finds the largest magnitude.
+// The exponent of a gradient that was never reduced: such a step first runs a pass that finds the largest magnitude.
 inline constexpr int32_t kExponentUnset = std::numeric_limits<int32_t>::min();
 
 struct StateTensor {
   TensorSpec spec;
   StateGroup group = StateGroup::kModel;
   StateKind kind = StateKind::kParameter;
-  // The variable that the tensor is or belongs to, the tensor that an alias names; empty for counters.
+  // The variable that the tensor is or belongs to; for an alias, the tensor that it is a second name of; empty for
+  // counters.
   std::string variable;
   friend bool operator==(const StateTensor&, const StateTensor&) = default;
 };
@@ -59,7 +60,7 @@ struct StateLayout {
 // "<slot>.<parameter>".
 std::vector<std::string> SlotNames(const OptimizerRule& optimizer);
 
-// "lockstep.ema.<name>": what stands for a tensor of the model in the averaged one.
+// "lockstep.ema.<name>": the counterpart of a tensor of the model in the averaged model.
 std::string EmaName(absl::string_view name);
 
 // "lockstep.exponent.<parameter>"

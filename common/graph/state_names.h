@@ -1,4 +1,4 @@
-// Names of a model's state dict as messages list them and as parts of the model are told by them.
+// Names of a model's state dict: lists of them for messages, and the layers that they name.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_STATE_NAMES_H_

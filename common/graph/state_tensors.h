@@ -1,4 +1,4 @@
-// The state of a job as checkpoints see it: the layout that the metagraph gives, in its order.
+// Converts the layout of a job's state to the tensors of a checkpoint.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_STATE_TENSORS_H_

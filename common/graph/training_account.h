@@ -1,6 +1,6 @@
-// What training will do to a model, in words: how much is trained, what stays and why, what moves otherwise, where
-// gradients stop. A file does not say everything that a user may have meant, so `lockstep check` and the chief say what
-// was understood, by name where it is unusual.
+// Describes in words what training will change: how much is trained, what stays fixed and why, what changes without
+// gradients, where gradients stop. A model file does not state all of the user's intentions, so `lockstep check` and
+// the chief print how they understood it, and name what is unusual.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_TRAINING_ACCOUNT_H_
@@ -15,10 +15,10 @@
 
 namespace lockstep {
 
-// What an importer knows beyond the metagraph.
+// Facts that an importer knows and the metagraph does not hold.
 struct ImportNotes {
   std::set<std::string> parameters;  // variables that the model calls parameters, trained or not
-  std::vector<std::string> stops;    // values of the file behind which nothing is differentiated
+  std::vector<std::string> stops;    // values of the file through which no gradient flows
   bool detach_lost = false;          // the exporter is one that leaves no trace of detach()
   bool says_frozen = false;          // the file says which parameters have requires_grad=False: `frozen`
   std::vector<std::string> frozen = {};
@@ -32,11 +32,12 @@ struct AccountLine {
 // The first line says what is trained. `imported` is null for a built-in model.
 std::vector<AccountLine> DescribeTraining(const MetaGraph& metagraph, const ImportNotes* imported);
 
-// The values that `output` depends on; without those that lie behind an Identity unless `through_stops`.
+// The values that `output` depends on. Unless `through_stops`, the search does not go through Identity nodes, which
+// stop gradients.
 std::set<std::string> ReachedFrom(const Graph& graph, const std::string& output, bool through_stops);
 
-// As in PyTorch, a parameter that the loss depends on only through detached values gets no gradient and stays.
-// InvalidArgument where none is left.
+// Freezes the parameters that `loss` depends on only through detached values, which get no gradient in PyTorch either.
+// InvalidArgument when no parameter is left to train.
 absl::Status KeepBehindStops(const std::string& loss, Graph* graph);
 
 }  // namespace lockstep

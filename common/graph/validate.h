@@ -9,12 +9,12 @@
 
 namespace lockstep {
 
-// InvalidArgument unless every value has one producer and every reader stands behind it, names are unique and not
-// reserved ("lockstep.", "grad." and "stat." in front belong to derived graphs), and variables can begin.
+// InvalidArgument unless every value has one producer and its readers stand after it, names are unique and not reserved
+// (the prefixes "lockstep.", "grad." and "stat." belong to derived graphs), and every variable has a valid InitRule.
 absl::Status ValidateForwardGraph(const Graph& graph);
 
-// The forward graph, the signature against the graph's inputs, the ranges of loss and update, and that the names of the
-// state are unique. It does not infer shapes: deriving a training graph does.
+// InvalidArgument unless the forward graph is valid, the signature fits the graph's inputs, loss and update are in
+// range, and the names of the state are unique. It does not infer shapes: deriving a training graph does.
 absl::Status ValidateMetaGraph(const MetaGraph& metagraph);
 
 }  // namespace lockstep

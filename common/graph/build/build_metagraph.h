@@ -1,5 +1,4 @@
-// Stage 2: the model, loss and update sections of a job, as plain structs, become a metagraph. The one place that knows
-// the built-in architectures by name.
+// Stage 2: builds the metagraph from the model, loss and update sections of a job, which arrive as plain structs.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_BUILD_BUILD_METAGRAPH_H_
@@ -16,23 +15,23 @@
 
 namespace lockstep {
 
-// Which dimension of the scores the classes are, for softmax_cross_entropy.
+// Which dimension of the scores holds the classes, for softmax_cross_entropy.
 enum class ClassAxis : uint8_t {
-  kAuto,  // the one that leaves the shape of the labels
+  kAuto,  // the one without which the scores have the shape of the labels
   kSecond,
   kLast,
 };
 
 struct MetaGraphRequest {
   ModelSpec model;
-  // An imported forward graph, which then counts instead of `model`.
+  // An imported forward graph; when set, `model` is ignored.
   std::optional<Graph> imported;
   std::vector<StateAlias> aliases;  // of the imported graph's variables
-  // The model's inputs by name, in any order, a built-in's single one; and one label, which kGraphOutput can do
-  // without. Shapes begin with kBatchDim.
+  // The model's inputs by name, in any order (a built-in model has exactly one), and one label, which is optional for
+  // kGraphOutput. Shapes begin with kBatchDim.
   std::vector<SignatureInput> inputs;
-  // `output` and `label` may be empty: then the model's first output and the only label are meant. classes_last follows
-  // from `class_axis`.
+  // An empty `output` stands for the model's first output, an empty `label` for the only label. BuildMetaGraph sets
+  // classes_last from `class_axis`.
   LossRule loss;
   ClassAxis class_axis = ClassAxis::kAuto;
   UpdateRule update;
@@ -45,8 +44,8 @@ struct MetaGraphRequest {
   Precision precision = Precision::kFloat32;
 };
 
-// The metagraph of a job: validated, with the training graph derived once to see that it can be. InvalidArgument says
-// which setting or node does not fit and what to change.
+// Returns the job's metagraph, validated; its training graph is derived once, to find errors early. InvalidArgument
+// says which setting or node does not fit and what to change.
 absl::StatusOr<MetaGraph> BuildMetaGraph(const MetaGraphRequest& request);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// Whether a model can be trained, before anything is known of its data and its loss.
+// Checks whether a model can be trained before its data and its loss are known.
 //
 // Threading: thread-safe (a pure function).
 #ifndef LOCKSTEP_COMMON_GRAPH_BUILD_CHECK_TRAINABLE_H_
@@ -11,8 +11,8 @@
 
 namespace lockstep {
 
-// OK when gradients of the floating-point outputs reach the parameters of `forward`, for passes of `batch` samples; the
-// training graph is made to see it, as for a job. Codes and messages as of MakeTrainingGraph.
+// OK when gradients of the F32 outputs reach the parameters of `forward`, for passes of `batch` samples. Derives the
+// training graph as for a job; codes and messages are those of MakeTrainingGraph.
 absl::Status CheckTrainable(const Graph& forward, int64_t batch);
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
-// The metagraph that tests of metagraphs and of graphs derived from them begin with.
+// A small metagraph (LeNet) for tests of metagraphs and of the graphs derived from them.
 //
-// Threading: as Catch2's tests.
+// Threading: thread-compatible; for tests, on the thread of the test case.
 #ifndef LOCKSTEP_COMMON_GRAPH_BUILD_LENET_METAGRAPH_H_
 #define LOCKSTEP_COMMON_GRAPH_BUILD_LENET_METAGRAPH_H_
 

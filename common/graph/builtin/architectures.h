@@ -18,7 +18,7 @@ absl::StatusOr<Graph> BuildGpt2(const ModelSpec& model, const GraphInput& input)
 absl::StatusOr<Graph> BuildBert(const ModelSpec& model, const GraphInput& input);
 absl::StatusOr<Graph> BuildVit(const ModelSpec& model, const GraphInput& input);
 
-// What several of them ask of their input and settings.
+// Checks that several architectures share. `smallest`: the least height and width of an image.
 absl::Status CheckFloatInput(const ModelSpec& model, const GraphInput& input);
 absl::Status CheckImages(const ModelSpec& model, const GraphInput& input, int64_t smallest);
 absl::Status CheckDropout(const ModelSpec& model);

@@ -1,5 +1,5 @@
-// The built-in architectures. Each emits the graph that an export of the same PyTorch module would give, with the names
-// of its state dict and the initialisation of the implementation that is named.
+// The built-in architectures. Each emits the graph that exporting the same PyTorch module would give, with the names of
+// the module's state dict and the initialisation of the implementation that the list names.
 //
 //   mlp       fc1, relu, fc2, ..., fc<n>, with Flatten in front; hidden_sizes give fc1 to fc<n-1>; initialisation of
 //             torch.nn
@@ -11,12 +11,12 @@
 //             names and initialisation of torchvision.models; with small_images conv1 is 3x3 with stride 1 and there
 //             is no first pooling, as is usual for images of 32x32
 //   gpt2      names and weight layout of transformers.GPT2LMHeadModel: c_attn, c_proj and c_fc are stored [in, out],
-//             the head is transformer.wte.weight again. Weights begin normal(0, 0.02), those of both c_proj divided by
+//             the head shares transformer.wte.weight. Weights start as normal(0, 0.02), those of both c_proj divided by
 //             sqrt(2 * layers), biases 0; GELU by tanh
 //   bert      names of transformers.BertForSequenceClassification, all tokens of the first type and none masked;
-//             weights begin normal(0, 0.02), biases 0
+//             weights start as normal(0, 0.02), biases as 0
 //   vit       names and initialisation of torchvision.models.VisionTransformer, with an mlp of 4 * width; but the
-//             patches begin normal where torchvision cuts off what lies beyond 2
+//             patch weights are plain normal, where torchvision truncates the distribution at +-2
 //
 // Inputs: images [batch, channels, height, width] F32; gpt2 and bert take token numbers [batch, length] I64 or I32. All
 // give scores [batch, outputs], gpt2 [batch, length, vocabulary].
@@ -36,12 +36,12 @@ namespace lockstep {
 
 struct ModelSpec {
   std::string architecture;  // one of ArchitectureNames
-  // Size of the last layer: the number of classes for softmax_cross_entropy; not of gpt2.
+  // Size of the last layer: the number of classes for softmax_cross_entropy. gpt2 ignores it.
   int64_t outputs = 10;
   std::vector<int64_t> hidden_sizes = {};  // mlp
   std::string activation = "relu";         // mlp: "relu", "sigmoid" or "tanh"
-  // In [0, 1). mlp: after each hidden activation; gpt2, bert, vit: embeddings, attention weights (not of vit), and what
-  // is added to the residual path
+  // In [0, 1). mlp: after each hidden activation; gpt2, bert, vit: embeddings, attention weights (not in vit), and
+  // every branch before it is added to the residual path
   double dropout = 0.0;
   bool batch_norm = false;    // mlp: bn<i> between fc<i> and its activation
   bool small_images = false;  // resnet

@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// How the weight and the bias of a layer begin.
+// Initialisation of a layer's weight and bias.
 struct LayerInit {
   InitRule weight;
   InitRule bias;
@@ -24,7 +24,7 @@ InitRule UniformInit(double bound);
 // torch.nn's default of Linear and Conv2d, weight and bias alike: uniform in +-1 / sqrt(fan_in).
 LayerInit TorchInit(int64_t fan_in);
 
-// Every function appends one node called `name`, whose output is "<name>.out", and returns that.
+// Unless said otherwise a function appends one node called `name` and returns the name of its output, "<name>.out".
 class LayerWriter {
  public:
   explicit LayerWriter(const GraphInput& input);
@@ -33,17 +33,17 @@ class LayerWriter {
 
   std::string Add(const std::string& name, OpType op, std::vector<std::string> inputs,
                   OpAttributes attributes = NoAttributes{});
-  // Parts of equal size along `axis`, called "<name>.<i>".
+  // Splits `x` into `parts` parts of `size` elements along `axis`, called "<name>.<i>".
   std::vector<std::string> Split(const std::string& name, const std::string& x, int64_t axis, int64_t parts,
                                  int64_t size);
 
-  // Both return the name.
+  // Add a variable or a constant and return `name`.
   std::string Parameter(const std::string& name, Shape shape, const InitRule& init);
   std::string Constant(const std::string& name, Tensor value);
 
   // torch.nn.Linear over rows [n, in].
   std::string Linear(const std::string& name, const std::string& x, int64_t in, int64_t out, const LayerInit& init);
-  // torch.nn.Conv2d with a square kernel; without a bias when `init` is one rule.
+  // torch.nn.Conv2d with a square kernel. The overload with an InitRule has no bias.
   std::string Conv2d(const std::string& name, const std::string& x, Shape weight, int64_t stride, int64_t pad,
                      const LayerInit& init);
   std::string Conv2d(const std::string& name, const std::string& x, Shape weight, int64_t stride, int64_t pad,
@@ -54,7 +54,7 @@ class LayerWriter {
   std::string BatchNorm(const std::string& name, const std::string& x, int64_t channels);
   // torch.nn.LayerNorm over the last dimension
   std::string LayerNorm(const std::string& name, const std::string& x, int64_t width, double epsilon);
-  // torch.nn.Dropout; nothing at all for a ratio of 0.
+  // torch.nn.Dropout; returns `x` and adds no node for a ratio of 0.
   std::string Dropout(const std::string& name, const std::string& x, double ratio);
   std::string Reshape(const std::string& name, const std::string& x, Shape shape);
   std::string Transpose(const std::string& name, const std::string& x, std::vector<int64_t> order);

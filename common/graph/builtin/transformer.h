@@ -1,4 +1,4 @@
-// What the transformers among the built-in architectures share.
+// The parts that the built-in transformers share.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_BUILTIN_TRANSFORMER_H_

@@ -1,5 +1,6 @@
-// Layers that an exporter spelled out and that PyTorch's eval() turns into the identity: Dropout2d, AlphaDropout,
-// StochasticDepth, DropPath and the like. A file does not say so of a node; it names the class of each layer.
+// Finds layers that PyTorch's eval() turns into the identity (Dropout2d, AlphaDropout, StochasticDepth, DropPath and
+// the like) and that the exporter wrote out as primitive nodes. A file does not mark such nodes, but it names the class
+// of the layer that each node comes from.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_ONNX_DROPPING_LAYERS_H_
@@ -14,10 +15,9 @@
 
 namespace lockstep {
 
-// The results of such layers, and for each the values that enter its layer: one of them is what the layer drops from,
-// the others are constants. A layer counts whose class is called "...Dropout" (or Dropout1d, 2d, 3d), "...DropPath" or
-// "StochasticDepth", that draws random numbers, gives one value, and does nothing but scale, shift and choose.
-// `outputs` are the model's.
+// Maps the result of each such layer to the values that enter the layer: the one that is dropped from, and constants. A
+// layer is recognised by its class, named "...Dropout" (or Dropout1d, 2d, 3d), "...DropPath" or "StochasticDepth"; it
+// must also draw random numbers, have one result, and only scale, shift and select. `outputs` are the model's.
 std::map<std::string, std::vector<std::string>> FindDroppingLayers(const onnx::GraphProto& nodes,
                                                                    const std::set<std::string>& outputs);
 

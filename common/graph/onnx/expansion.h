@@ -1,5 +1,5 @@
-// A node of the file while it becomes several of ours: what readers of such ops share. Nodes are added until one fails;
-// `status()` keeps the first failure, and names after it mean nothing.
+// Base class of the readers that expand one node of the file into several of ours. After a failure no more nodes are
+// added: `status()` keeps the first failure, and the names returned mean nothing.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_COMMON_GRAPH_ONNX_EXPANSION_H_
@@ -63,7 +63,7 @@ class OnnxImporter::Expansion {
     return name;
   }
 
-  // As elements of `dtype`, F32 or F64.
+  // A constant with these elements, rounded to `dtype`, which is F32 or F64.
   std::string Numbers(DType dtype, Shape shape, const std::vector<double>& values) {
     if (dtype == DType::kF64) return Constant(Tensor::Of<double>(std::move(shape), values));
     const std::vector<float> rounded(values.begin(), values.end());
@@ -72,7 +72,7 @@ class OnnxImporter::Expansion {
 
   std::string Number(DType dtype, double value) { return Numbers(dtype, {}, {value}); }
 
-  // Gives an output of the file's node the value that was added.
+  // Makes `value` the given output of the file's node.
   void Give(int output, const std::string& value) {
     if (status_.ok()) importer_->Alias(call_.node->output(output), value);
   }

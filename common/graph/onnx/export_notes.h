@@ -1,10 +1,10 @@
-// What `lockstep.export` (deploy/python) writes into a file because no exporter does: which parameters have
-// requires_grad=False, and which tensors of the state dict are others under a second name.
+// The facts that `lockstep.export` (deploy/python) adds to a file because no exporter writes them: which parameters
+// have requires_grad=False, and which names of the state dict are second names of other tensors.
 //
-// In the model's metadata, names of the state dict, one entry per line:
+// They stand in the model's metadata under two keys, with names of the state dict, one entry per line:
 //   lockstep.frozen    NAME
 //   lockstep.tied      SECOND=FIRST
-// The first key is there, maybe empty, in every file of `lockstep.export`.
+// Every file of `lockstep.export` has the first key, though its value may be empty.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_ONNX_EXPORT_NOTES_H_
@@ -25,7 +25,7 @@ struct ExportNotes {
   std::map<std::string, std::string> tied;  // second name -> first
 };
 
-// Nothing where the file has none. InvalidArgument for a line of another form.
+// nullopt when the file has none. InvalidArgument for a malformed line.
 absl::StatusOr<std::optional<ExportNotes>> FindExportNotes(const onnx::ModelProto& model);
 
 }  // namespace lockstep

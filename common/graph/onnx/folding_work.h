@@ -1,4 +1,5 @@
-// How long it takes to compute a node whose inputs are constants, so that a small file cannot keep its reader busy.
+// Estimates the work of folding a node whose inputs are constants. The importer limits the sum, so that a small file
+// cannot keep it busy for hours.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_COMMON_GRAPH_ONNX_FOLDING_WORK_H_
@@ -9,11 +10,11 @@
 
 namespace lockstep {
 
-// All nodes of a model together: about a minute of the reference kernels.
+// Limit for all nodes of a model together: about a minute of the reference kernels.
 inline constexpr double kMaxFoldedWork = 0x1p34;
 
-// About how many elements are read or multiplied. `inputs` are null where they are left out. REQUIRES: shape inference
-// has accepted them.
+// About how many elements are read or multiplied. Entries of `inputs` are null for omitted inputs. REQUIRES: shape
+// inference has accepted the node.
 double FoldingWork(const Node& node, absl::Span<const ValueInfo* const> inputs, absl::Span<const ValueInfo> outputs);
 
 }  // namespace lockstep

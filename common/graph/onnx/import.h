@@ -1,6 +1,6 @@
 // Reads an ONNX model as a graph of the op set: functions are inlined, subgraphs of constants folded, axes and shapes
-// turned into attributes, initialisers sorted into variables and constants. The op set has ONNX's meaning, so this is a
-// reader and not a second language.
+// turned into attributes, initialisers sorted into variables and constants. The op set has ONNX's meaning, so this only
+// reads: it does not translate between two sets of semantics.
 //
 // Threading: immutable; reading blocks on the file system.
 #ifndef LOCKSTEP_COMMON_GRAPH_ONNX_IMPORT_H_
@@ -21,8 +21,8 @@
 
 namespace lockstep {
 
-// Executes one node on given inputs (null for an omitted one) and returns all its outputs. What folds constants: the
-// kernels that define the op set are not repeated here.
+// Executes one node on given inputs (null for an omitted one) and returns all its outputs. The importer folds constants
+// with it, so that it needs no kernels of its own.
 using NodeEvaluator =
     std::function<absl::StatusOr<std::vector<Tensor>>(const Node& node, absl::Span<const Tensor* const> inputs)>;
 
@@ -34,16 +34,16 @@ struct OnnxImportOptions {
   bool trainable = true;
   // As the job's `model.batch_norm`: empty, "train", "freeze", or patterns of the batch normalisations to freeze.
   std::vector<std::string> batch_norm;
-  // Patterns (parameter_patterns.h) of values of the file behind which nothing is differentiated, and of buffers that
-  // stay as they are although the model changes them.
+  // Patterns (parameter_patterns.h) of values of the file through which no gradient flows, and of buffers that stay
+  // constant although the model changes them.
   std::vector<std::string> stop_gradient;
   std::vector<std::string> constant_buffers;
   // Second names of tied parameters, and the names under which the file has them.
   std::map<std::string, std::string> tied;
-  // Parameters begin anew: normally distributed with the deviation of their values in the file, or, where the mean
-  // outweighs it, at the mean; statistics at 0 and 1.
+  // Draws the parameters anew: they start normally distributed with the standard deviation of their values in the file,
+  // or constant at the mean where the mean outweighs the deviation; running means start at 0, variances at 1.
   bool redraw = false;
-  // Inputs of the graph whose values are known although they are inputs: for shapes and axes that have to be.
+  // Values of graph inputs that are known before anything runs; a model may compute shapes and axes from them.
   const std::map<std::string, Tensor>* known_inputs = nullptr;
 };
 
@@ -52,16 +52,16 @@ struct ImportedModel {
   // Inputs with a symbolic batch begin with kBatchDim; attributes hold the batch of the options where the model
   // computes with it. `values` is empty.
   Graph graph;
-  // Initial values of the variables by name; variables that the file gives none for begin by a rule of their own.
+  // Initial values of the variables by name; a variable without a value in the file starts by its InitRule.
   std::map<std::string, Tensor> initial;
-  // What else the state dict of the model has: second names of tied parameters, counts of batch normalisations.
+  // Further names in the model's state dict: second names of tied parameters, step counts of batch normalisations.
   std::vector<StateAlias> aliases;
   ImportNotes notes;
-  // What a user should know: parameters that nothing uses, a dropout that never drops.
+  // Messages for the user: parameters that nothing uses, a dropout that never drops.
   std::vector<std::string> warnings;
 };
 
-// InvalidArgument names the node, or the tensor, and what to do; Unimplemented names the node whose op is not in the
+// InvalidArgument names the node or the tensor and says what to do; Unimplemented names the node whose op is not in the
 // set.
 absl::StatusOr<ImportedModel> ImportOnnx(OnnxFile file, const OnnxImportOptions& options);
 

@@ -36,7 +36,8 @@ class OnnxImporter {
   static absl::Status CheckKind(const onnx::NodeProto& node);
 
  private:
-  // A value of the file as far as it is known: a tensor, or a value of the graph, or a list of those (a sequence).
+  // What is known of a value of the file: it is a constant tensor, a value of the graph, or a list of values (a
+  // sequence).
   struct Value {
     std::shared_ptr<const Tensor> constant;
     std::shared_ptr<const Tensor> known;  // the elements of a graph value, by options.known_inputs
@@ -44,7 +45,7 @@ class OnnxImporter {
     std::vector<std::string> sequence;
     bool is_sequence = false;
   };
-  // An initialiser until its first use decides what becomes of it.
+  // An initialiser that no node has used yet; its first use decides whether it becomes a variable or a constant.
   struct Initializer {
     const onnx::TensorProto* message = nullptr;
     bool parameter = false;
@@ -72,11 +73,12 @@ class OnnxImporter {
   absl::StatusOr<const Value*> Find(const std::string& name);
   absl::Status AddVariable(const std::string& name, VariableKind kind, Tensor value);
   absl::StatusOr<ValueInfo> InfoOf(const std::string& name);
-  // The value's elements, where they are known before anything runs; null where they are not.
+  // The value's elements; null when they are not known before anything runs.
   absl::StatusOr<const Tensor*> KnownElements(const std::string& name);
   // The name under which nodes of the graph read a value of the file; a constant is added to the graph for it.
   absl::StatusOr<std::string> NameInGraph(const std::string& name);
-  // A name for what the file has no name for: `name`, or one like it where the file or the graph has that.
+  // A name for a value or node that the file does not name: `name`, or a variation of it where the file or the graph
+  // already uses that.
   std::string Fresh(std::string name);
   void Define(const std::string& name, Tensor constant);
   void Alias(const std::string& name, const std::string& of);
@@ -134,14 +136,14 @@ class OnnxImporter {
   absl::Status AddNode(const onnx::NodeProto& node);
   absl::StatusOr<RawAttributes> ReadAttributes(const onnx::NodeProto& node);
   absl::Status ReadGeneric(Call& call);
-  // Appends our node for a call, or folds it when all its inputs are constants and it draws nothing.
+  // Appends our node for a call, or folds it when all its inputs are constants and it draws no random numbers.
   absl::Status Emit(const Call& call, OpType op, std::vector<std::string> inputs, std::vector<std::string> outputs);
   absl::Status TakeAttributeInputs(Call& call, OpType op, std::vector<std::string>* inputs);
-  // OK when a constant of so many bytes may be made beside those before it.
+  // Accounts for a constant of `bytes`. InvalidArgument over the limits of node_fields.h.
   absl::Status TakeMemory(int64_t bytes);
-  // A constant of zeros, when it may be made beside those before it.
+  // A constant of zeros, accounted for by TakeMemory.
   absl::StatusOr<Tensor> NewConstant(DType dtype, Shape shape);
-  // OK when folding `node` may take so long beside what was folded before.
+  // Accounts for the work of folding `node`. InvalidArgument over kMaxFoldedWork.
   absl::Status TakeTime(const Node& node, absl::Span<const ValueInfo* const> inputs,
                         absl::Span<const ValueInfo> outputs);
   absl::Status FoldNode(Node node, const std::vector<std::string>& inputs);
@@ -150,7 +152,7 @@ class OnnxImporter {
   absl::StatusOr<const Tensor*> NeedKnown(const Call& call, int input, absl::string_view what);
   absl::StatusOr<int64_t> KnownInt(const Call& call, int input, absl::string_view what);
   absl::StatusOr<std::vector<int64_t>> KnownInts(const Call& call, int input, absl::string_view what);
-  // Of input 0, which is F32 or F64.
+  // The type and shape of input 0. InvalidArgument unless it is F32 or F64.
   absl::StatusOr<ValueInfo> FirstFloating(const Call& call);
 
   // import_readers.cc

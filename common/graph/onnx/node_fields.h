@@ -1,4 +1,4 @@
-// Fields of ONNX nodes as the importer asks for them.
+// Accessors for the fields of ONNX nodes, and the constants that the parts of the importer share.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_ONNX_NODE_FIELDS_H_
@@ -20,7 +20,7 @@
 
 namespace lockstep {
 
-// The call that keeps every parameter's name and leaves the batch open.
+// The export call that keeps every parameter's name and leaves the batch open; messages recommend it.
 inline constexpr char kExportCall[] =
     "torch.onnx.export(model.train(), args, \"m.onnx\", optimize=False, "
     "dynamic_shapes=({0: torch.export.Dim(\"batch\")},))";
@@ -28,11 +28,12 @@ inline constexpr char kExportCall[] =
 // What PyTorch calls the count of the batches that a normalisation has seen.
 inline constexpr char kStepCountSuffix[] = "num_batches_tracked";
 
-// A shape that a model computes is small; what folds into more than this is no shape but an attack or a mistake.
+// Limits of one folded constant and of all together. A shape that a model computes is small: a larger constant is an
+// attack or a mistake.
 inline constexpr int64_t kMaxFoldedBytes = int64_t{1} << 30;
 inline constexpr int64_t kMaxAllFoldedBytes = int64_t{2} << 30;
 
-// Null where the node does not have it.
+// Null when the node has no such attribute.
 inline const onnx::AttributeProto* FindAttribute(const onnx::NodeProto& node, absl::string_view name) {
   for (const onnx::AttributeProto& attribute : node.attribute()) {
     if (attribute.name() == name) return &attribute;
@@ -45,7 +46,7 @@ inline bool IsFloatingType(int element_type) {
          element_type == onnx::BFLOAT16;
 }
 
-// The inputs, without omitted ones at the end.
+// The inputs without the omitted ones at the end; OutputsOf does the same for outputs.
 inline std::vector<std::string> InputsOf(const onnx::NodeProto& node) {
   std::vector<std::string> inputs(node.input().begin(), node.input().end());
   while (!inputs.empty() && inputs.back().empty()) inputs.pop_back();
@@ -58,7 +59,7 @@ inline std::vector<std::string> OutputsOf(const onnx::NodeProto& node) {
   return outputs;
 }
 
-// What it is given as, where its type is T; else `otherwise`.
+// The attribute's value when it is given and of type T; else `otherwise`.
 template <typename T>
 T GivenOf(const RawAttributes& attributes, const std::string& name, T otherwise) {
   const auto found = attributes.find(name);
@@ -70,7 +71,7 @@ inline int64_t IntOf(const RawAttributes& attributes, const std::string& name, i
   return GivenOf<int64_t>(attributes, name, otherwise);
 }
 
-// Unimplemented for an attribute beside those, which a reader would leave out.
+// Unimplemented for an attribute outside `known`, which the reader would silently ignore.
 inline absl::Status OnlyAttributes(const RawAttributes& attributes, std::initializer_list<absl::string_view> known) {
   for (const auto& [name, value] : attributes) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
@@ -80,7 +81,7 @@ inline absl::Status OnlyAttributes(const RawAttributes& attributes, std::initial
   return absl::OkStatus();
 }
 
-// InvalidArgument when it is given and no float.
+// InvalidArgument when the attribute is given and is not a float.
 inline absl::StatusOr<double> FloatOf(const RawAttributes& attributes, const std::string& name, double otherwise) {
   const auto found = attributes.find(name);
   if (found == attributes.end()) return otherwise;

@@ -1,6 +1,6 @@
-// Writes a graph with its weights as an ONNX model, opset 20 or the first later one that has all its ops, for every
-// batch where the graph allows it. Weights are initialisers under their names; beyond a size they lie in a file beside
-// the model, since protobuf stops at 2 GiB.
+// Writes a graph with its weights as an ONNX model, in opset 20 or the first later one that has all its ops. The batch
+// stays symbolic where the graph allows it. Weights are initialisers under their own names; beyond `external_bytes`
+// they go to a file beside the model, since protobuf is limited to 2 GiB.
 //
 // Reading such a file again (import.h) gives a graph that computes the same.
 //
@@ -24,11 +24,11 @@ namespace lockstep {
 using VariableReader = std::function<absl::StatusOr<Tensor>(const Variable& variable)>;
 
 struct OnnxWriteOptions {
-  // The batch that the graph was read for: attributes may hold it.
+  // The batch that the graph was imported for; attributes may hold it.
   int64_t batch = 1;
   // Writes the file for batches of this size alone, with every shape known.
   std::optional<int64_t> only_batch = {};
-  // Weights of more bytes in all go to NAME.data.
+  // When all weights together have more bytes, they go to NAME.data.
   int64_t external_bytes = int64_t{1} << 30;
   std::string program;  // as producer_version
 };

@@ -1,4 +1,4 @@
-// Which nodes of an ONNX file can be trained and which cannot: the whole list, where an import stops at the first.
+// Lists all nodes of an ONNX file that cannot be trained, where an import stops at the first one.
 //
 // Threading: immutable; blocks on the file system.
 #ifndef LOCKSTEP_COMMON_GRAPH_ONNX_OP_REPORT_H_
@@ -21,15 +21,15 @@ struct UnsupportedNode {
 };
 
 struct OpReport {
-  // Nodes per op, functions written out.
+  // Number of nodes per op, after functions are inlined.
   std::map<std::string, int64_t> ops;
-  // By their kind alone, in the order of the file.
+  // Nodes whose kind cannot be read, whatever their attributes; in the order of the file.
   std::vector<UnsupportedNode> unsupported;
-  // What an import of the whole file says beyond: OK, or its first error.
+  // The status of an import of the whole file: OK, or its first error.
   absl::Status import;
-  // Of that import, when it is OK: whether gradients reach its parameters.
+  // When the import is OK: whether gradients reach the parameters.
   absl::Status training;
-  // Likewise: how many variables it trains, and what it warns of.
+  // When the import is OK: how many variables are trained, and the import's warnings.
   int64_t parameters = 0;
   std::vector<std::string> warnings;
 
@@ -37,7 +37,7 @@ struct OpReport {
 };
 
 // With options.batch 0 the import binds a symbolic batch to 2 samples, if there is one. InvalidArgument for a file
-// whose functions cannot be written out.
+// whose functions cannot be inlined.
 absl::StatusOr<OpReport> ReportOps(const OnnxFile& file, OnnxImportOptions options);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// Takes the batch out of a graph that was read for one: where a model computes with its batch, attributes hold the
-// number, and the graph runs for that batch alone.
+// Makes the batch of a graph symbolic again. Where a model computes with its batch size, the imported graph's
+// attributes hold a fixed number, and the graph runs for that batch alone.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_ONNX_OPEN_BATCH_H_
@@ -15,19 +15,19 @@
 
 namespace lockstep {
 
-// What of a shape follows the batch.
+// A dimension that depends on the batch but is not the batch itself.
 inline constexpr int64_t kUnknownDim = -2;
 
 struct BatchOpening {
-  // With inferred shapes for the batch that was given, inputs included. Where `open`, leading dimensions in the shapes
-  // of reshapes are left to be found, and those of random numbers follow an input; else nothing was changed.
+  // Bound to the given batch, with inferred shapes. When `open`, the leading dimension of a Reshape's shape is -1 and
+  // that of random numbers follows an input; else the nodes are unchanged.
   Graph graph;
   bool open = false;
-  // Of the graph's inputs and outputs when `open`: kBatchDim for the batch, kUnknownDim for what else depends on it.
+  // Shapes of the graph's inputs and outputs when `open`, with kBatchDim and kUnknownDim.
   std::map<std::string, Shape> shapes;
 };
 
-// InvalidArgument when not even the given batch fits. REQUIRES: batch >= 1.
+// InvalidArgument when shape inference fails for the given batch. REQUIRES: batch >= 1.
 absl::StatusOr<BatchOpening> OpenBatch(const Graph& graph, int64_t batch);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// Interpolation along one dimension as ONNX defines Resize, for what the op Resize does not do itself: cubic, smoothing
-// (antialias), and the rarer rules for coordinates.
+// Interpolation weights along one dimension, as ONNX defines Resize, for the cases that our op Resize lacks: cubic,
+// antialias, and the rarer coordinate rules.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_ONNX_RESIZE_WEIGHTS_H_
@@ -26,12 +26,13 @@ struct ResizedDim {
   int64_t in = 1;
   int64_t out = 1;
   double scale = 1;
-  double roi_start = 0;  // of tf_crop_and_resize, as shares
+  double roi_start = 0;  // of tf_crop_and_resize, as a fraction of the dimension
   double roi_end = 1;
 };
 
-// Row by row, out x in: what each element of the result is the weighted sum of. A row of zeros stands for a place
-// outside of the input, where tf_crop_and_resize has another value. Unimplemented for a mode or rule that is not known.
+// The weights as a row-major matrix [out, in]: each element of the result is the sum of the input weighted by its row.
+// A row of zeros marks a position outside the input, for which tf_crop_and_resize has an extrapolation value.
+// Unimplemented for an unknown mode or rule.
 absl::StatusOr<std::vector<double>> ResizeWeights(const ResizeRule& rule, const ResizedDim& dim);
 
 }  // namespace lockstep

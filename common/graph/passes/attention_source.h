@@ -1,4 +1,5 @@
-// Walks from an operand of attention up to what the model computed, past transposes, factors and repetitions.
+// Traces an operand of attention back to the value that the model computed, through transposes, factors and
+// repetitions.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_COMMON_GRAPH_PASSES_ATTENTION_SOURCE_H_
@@ -15,21 +16,22 @@
 
 namespace lockstep {
 
-// Who writes and who reads the values of a graph; nodes that no output needs do not count. Stays valid while the
-// graph's nodes stay where they are.
+// Index of the producers and readers of a graph's values; dead nodes do not count as readers. Holds pointers to the
+// graph's nodes: valid while they stay where they are.
 class GraphIndex {
  public:
   explicit GraphIndex(const Graph& graph);
 
   const Shape& ShapeOf(const std::string& value) const { return graph_.values.at(value).shape; }
-  // The node that computes a value, maybe before it goes through Identity. Null where none does.
+  // The node that computes a value; null for inputs, variables, constants and outputs of dead nodes.
   const Node* Producer(const std::string& value) const;
-  // The only node that reads a value, once, that is no output of the graph; else null.
+  // The node that reads the value, when exactly one node does, once, and the value is no output of the graph; else
+  // null.
   const Node* OnlyReader(const std::string& value) const;
   const Tensor* ConstantOf(const std::string& value) const;
   // The number that a constant of one element holds.
   std::optional<double> NumberOf(const std::string& value) const;
-  // True where a parameter moves the value.
+  // True when gradients flow from the value to a parameter; Identity stops them.
   bool IsTrained(const std::string& value) const { return trained_.count(value) > 0; }
   bool IsLive(const Node& node) const { return live_.count(&node) > 0; }
 
@@ -43,7 +45,7 @@ class GraphIndex {
   std::set<const Node*> live_;
 };
 
-// `factor` times the named value, whose second and third dimension are exchanged where `rows`.
+// An operand is `factor` times `value`; with `rows`, `value` has the operand's second and third dimension exchanged.
 struct AttentionSource {
   std::string value;
   bool rows = false;
@@ -51,8 +53,8 @@ struct AttentionSource {
 };
 
 // Where an operand [batch, heads, length, size] comes from. `place` says which of the operand's dimensions stands for
-// each of these four; `repeated`: whether heads may be repetitions of fewer ones. Nullopt where nothing on the way has
-// one of the two forms.
+// each of these four; `repeated`: whether heads may be repetitions of fewer ones. nullopt when no value on the way has
+// either layout.
 std::optional<AttentionSource> FindAttentionSource(const GraphIndex& index, const std::string& operand,
                                                    std::array<size_t, 4> place, bool repeated);
 

@@ -1,9 +1,9 @@
-// What the forward graph becomes when it trains and when it is evaluated.
+// Replaces ops of the forward graph by the forms that training and evaluation need.
 //
 //   op                                     training                       evaluation
 //   MaxPool                                MaxPoolWithArgmax              MaxPool
 //   Dropout, training_mode                 DropoutTraining; none at 0     none
-//   Dropout with what it drops to          that                           none
+//   Dropout with input `dropped`           that input                     none
 //   UniformLike, NormalLike                with kRandomInput              with kRandomInput, likewise
 //   Dropout, otherwise                     none                           none
 //   BatchNormalization, training_mode      BatchNormTraining              running statistics
@@ -32,11 +32,13 @@ struct TrainingForms {
 absl::StatusOr<TrainingForms> UseTrainingForms(Graph* graph);
 void UseEvaluationForms(Graph* graph);
 
-// Gives what draws random numbers its key; kRandomInput is appended to the inputs where anything reads it. Part of the
-// training forms; an evaluation draws too, and a graph that serves has no key.
+// Makes every op that draws random numbers read kRandomInput, which is appended to the graph's inputs when a node reads
+// it. UseTrainingForms calls it. Evaluation and prediction graphs call it themselves: a serving graph has no such
+// input.
 void FeedRandomNumbers(Graph* graph);
 
-// What draws random numbers needs no value for its shape from here on. REQUIRES: shapes are inferred.
+// Writes the shape of every op that draws random numbers into its attributes, so that it reads no other value.
+// REQUIRES: shapes are inferred.
 void FixDrawnShapes(Graph* graph);
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
-// Finds attention, written as products, scale, mask, softmax and dropout, and puts one op in its place
-// (ops/attention.h). It runs on the graphs for training and evaluation, whose shapes are known, before they are
-// differentiated; the metagraph keeps what was imported.
+// Replaces attention that is written as products, scale, mask, softmax and dropout by one op (ops/attention.h). It runs
+// on the graphs for training and evaluation, whose shapes are known, before they are differentiated; the metagraph
+// keeps what was imported.
 //
 //   Softmax(Q K^T * scale + mask) V, with everything between read by its successor alone, where
 //     * K^T is K behind any transposes; factors may stand at Q and K, and once behind the product (Mul or Div)
@@ -11,7 +11,7 @@
 //   Transposes between [batch, heads, length, size] and [batch, length, heads, size] become attributes; a Split of one
 //   dense layer's result into Q, K and V goes.
 //
-// What does not fit stays as it is. Up to rounding the values are the same, and dropout drops the same elements.
+// Other patterns stay unchanged. Up to rounding the values are the same, and dropout drops the same elements.
 //
 // Threading: immutable (free functions).
 #ifndef LOCKSTEP_COMMON_GRAPH_PASSES_FUSE_ATTENTION_H_
@@ -21,7 +21,7 @@
 
 namespace lockstep {
 
-// Returns how many it found. Nodes that nothing reads any more stay. REQUIRES: shapes are inferred.
+// Returns the number of replacements. Nodes that nothing reads any more stay. REQUIRES: shapes are inferred.
 int FuseAttention(Graph* graph);
 
 }  // namespace lockstep

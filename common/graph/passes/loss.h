@@ -20,12 +20,12 @@
 
 namespace lockstep {
 
-// Appends the loss of a training pass of `batch` samples. `output` is the value that rule.output has become.
-// REQUIRES: shapes are inferred.
+// Appends the loss of a training pass of `batch` samples. `output` is the value that stands for rule.output in this
+// graph. REQUIRES: shapes are inferred.
 absl::Status AppendTrainingLoss(Graph* graph, const LossRule& rule, const std::string& output, int64_t batch);
 
-// Appends the input kMaskInput, the masked loss and, for class labels, the counts of labels; returns whether
-// those exist. InvalidArgument when the loss is a scalar from which single samples cannot be told.
+// Appends the input kMaskInput, the masked loss and, for class labels, the counts of labels; returns whether it
+// appended counts. InvalidArgument when the loss is a scalar that cannot be split by sample.
 absl::StatusOr<bool> AppendEvaluationLoss(Graph* graph, const LossRule& rule, const std::string& output, int64_t batch);
 
 }  // namespace lockstep

@@ -12,8 +12,8 @@
 
 namespace lockstep {
 
-// The output that `asked` names, or where it is empty the one that is compared with the labels, else the first that is
-// not the loss. InvalidArgument lists what there is when there is none of that name, or nothing but the loss.
+// The output that `asked` names; when `asked` is empty, the one that the loss compares with the labels, else the first
+// that is not the loss. InvalidArgument lists the outputs when there is no such output.
 absl::StatusOr<std::string> ChoosePrediction(const MetaGraph& metagraph, const std::string& asked);
 
 // The graph of one pass of `batch` samples whose only output is `output`, one row per sample, in the model's precision;

@@ -1,6 +1,6 @@
-// Lets a graph for training or evaluation compute with BF16 where that is safe, by casts. It runs on a graph whose
+// Inserts casts so that a training or evaluation graph computes with BF16 where that is safe. It runs on a graph whose
 // shapes are known, with its loss, before it is differentiated: gradients then follow the casts, and those of
-// parameters are F32 again. What an op with BF16 operands means stands in ops/wide_operands.h.
+// parameters are F32 again. ops/wide_operands.h defines what an op with BF16 operands computes.
 //
 //   op                                                        operands
 //   products, convolutions, attention                         become BF16
@@ -11,11 +11,11 @@
 //   Cast                                                      stay
 //   everything else                                           become BF16 where one of them is, else stay F32
 //
-// What no variable reaches (positions and their angles, masks, the preparation of inputs) stays F32 until it meets
-// BF16; so does a result of one element, losses among them, and what leaves the graph. Operands that stay F32 beside
-// BF16 (scales of norms, statistics) are never rounded. Constants are rounded here, once, and finite ones stay finite:
-// exporters write masks with the lowest float. What is computed from constants and inputs is bounded before it is
-// rounded, for the same reason, infinities too. Variables are cast in front of everything. Types other than F32 are
+// Values that depend on no variable (positions and their angles, masks, prepared inputs) stay F32 until they meet BF16.
+// Results of one element, such as losses, and the graph's outputs stay F32. Operands that stay F32 beside BF16 (scales
+// of norms, statistics) are never rounded. Constants are rounded here, once, and finite ones stay finite: exporters
+// write masks with the lowest float. Values computed from constants and inputs are bounded before they are rounded,
+// infinities too, for the same reason. The casts of variables stand before all other nodes. Types other than F32 are
 // left alone.
 //
 // Threading: immutable (a free function).

@@ -1,5 +1,5 @@
-// The graph that answers with a trained model: nothing is dropped, batches are normalised by running statistics, labels
-// and the loss are gone.
+// The graph that serves a trained model: without dropout, labels and loss, and with running statistics in batch
+// normalisations.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_GRAPH_PASSES_SERVING_GRAPH_H_
@@ -11,7 +11,7 @@
 namespace lockstep {
 
 // The forward graph with the batch unbound; variables that no output depends on are left out. An output that is the
-// loss goes, unless it is the only one. Every output is given by a node.
+// loss is removed, unless it is the only one. A node produces every output.
 Graph MakeServingGraph(const MetaGraph& metagraph);
 
 }  // namespace lockstep

@@ -1,13 +1,12 @@
-// Writes Einsum as the products, sums and transposes that it stands for, for which every device has fast kernels. It
-// runs on the graphs for training and evaluation, whose shapes are known, before they are differentiated; the metagraph
-// keeps what was imported.
+// Rewrites Einsum as products, sums and transposes, for which every device has fast kernels. It runs on the graphs for
+// training and evaluation, whose shapes are known, before they are differentiated; the metagraph keeps what was
+// imported.
 //
 //   Several operands are multiplied in their order, two at a time. Of two, labels that only one has and that nothing
 //   else needs are summed first (ReduceSum); what both have and the result keeps is a batch, what both have and it does
 //   not keep is summed by the product (BatchMatMul), and the rest are rows and columns.
 //
-// An operand with a label that stands twice (a diagonal) leaves its node as it is. Up to rounding the values are the
-// same.
+// A node with an operand that has a label twice (a diagonal) stays unchanged. Up to rounding the values are the same.
 //
 // Threading: immutable (free functions).
 #ifndef LOCKSTEP_COMMON_GRAPH_PASSES_SPLIT_EINSUMS_H_

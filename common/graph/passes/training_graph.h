@@ -24,12 +24,12 @@ inline constexpr char kLossSum[] = "lockstep.loss_sum";  // of the pass; of the 
 inline constexpr char kLossDenominator[] = "lockstep.loss_denominator";  // what the sums of all passes are divided by
 inline constexpr char kCorrectCount[] = "lockstep.correct";              // I64; evaluation with softmax_cross_entropy
 inline constexpr char kTop5Count[] = "lockstep.top5";                    // I64; likewise
-inline constexpr char kLabelCount[] = "lockstep.counted";                // I64; the labels that both are out of
+inline constexpr char kLabelCount[] = "lockstep.counted";                // I64; labels considered for both
 
 // Output "grad.<parameter>": the gradient of kLossSum (not of the mean) with the parameter's shape and type.
 std::string GradientName(absl::string_view parameter);
 
-// A statistic's move: running = momentum * running + (1 - momentum) * mean over the passes of the value.
+// The update of a statistic: running = momentum * running + (1 - momentum) * mean of `value` over the passes.
 struct StatisticUpdate {
   std::string variable;
   std::string value;  // an output of the graph, with the variable's shape
@@ -54,7 +54,8 @@ struct EvaluationGraph {
 // fit, an op cannot be differentiated or the loss does not depend on a parameter.
 absl::StatusOr<TrainingGraph> MakeTrainingGraph(const MetaGraph& metagraph);
 
-// The graph of one evaluation pass of `batch` samples, of which the mask takes out the padding.
+// The graph of one evaluation pass of `batch` samples; kMaskInput excludes padding. InvalidArgument when shapes do not
+// fit or the loss cannot be split by sample.
 absl::StatusOr<EvaluationGraph> MakeEvaluationGraph(const MetaGraph& metagraph, int64_t batch);
 
 }  // namespace lockstep
