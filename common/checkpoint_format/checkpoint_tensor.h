@@ -20,13 +20,14 @@ inline constexpr absl::string_view kEmaGroup = "ema";
 // In the order in which a share holds them.
 inline constexpr absl::string_view kGroups[] = {kModelGroup, kOptimizerGroup, kEmaGroup};
 
-// Begins the names of kEmaGroup's tensors within the state. Its files hold them without: under those of the model.
+// Prefix of the names of kEmaGroup's tensors within the state. The files of the group leave it out and use the model's
+// names.
 inline constexpr absl::string_view kEmaPrefix = "lockstep.ema.";
 
 struct CheckpointTensor {
   std::string group;  // one of kGroups
   TensorSpec spec;
-  bool frozen = false;  // training never changes its bytes; no checkpoint says it, so it is not compared
+  bool frozen = false;  // training never changes its bytes; not stored in checkpoints, hence not compared
 
   friend bool operator==(const CheckpointTensor& a, const CheckpointTensor& b) {
     return a.group == b.group && a.spec == b.spec;
@@ -39,11 +40,11 @@ inline bool IsInGroup(absl::string_view name, absl::string_view group) {
   return group == kModelGroup || group == kOptimizerGroup;
 }
 
-// OK when a safetensors file can call a tensor so; else InvalidArgument: no name, the one that such files keep for
-// themselves, a zero byte, or no UTF-8.
+// OK when a safetensors file can hold a tensor of that name. InvalidArgument when the name is empty, reserved
+// ("__metadata__"), contains a zero byte, or is not UTF-8.
 absl::Status CheckTensorName(absl::string_view name);
 
-// What the files of a group call a tensor. REQUIRES: IsInGroup(name, group).
+// The name of a tensor in the files of a group. REQUIRES: IsInGroup(name, group).
 inline std::string NameInFile(absl::string_view name, absl::string_view group) {
   return std::string(group == kEmaGroup ? absl::StripPrefix(name, kEmaPrefix) : name);
 }

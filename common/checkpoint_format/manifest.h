@@ -27,7 +27,7 @@ inline constexpr uint64_t kMaxManifestBytes = 256u << 20;
 // The file's bytes; sets `manifest.manifest_sha256` to their digest.
 absl::StatusOr<std::string> EncodeManifest(Manifest& manifest);
 
-// A digest as a manifest has it; nullopt: it is none of 64 hexadecimal digits.
+// Parses a digest of a manifest; nullopt unless it is 64 hexadecimal digits.
 std::optional<Sha256Digest> ParseDigest(const std::string& hex);
 
 // DataLoss when the bytes do not have the digest they carry, are malformed or inconsistent (names, sizes, order);
@@ -37,22 +37,22 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view json, absl::string_view
 // The state's layout as the manifest lists it, sorted by name.
 std::vector<CheckpointTensor> ManifestLayout(const Manifest& manifest);
 
-// The state digest that the manifest's tensor digests make.
+// Computes the state digest from the manifest's tensor digests.
 absl::StatusOr<std::string> StateDigestOf(const Manifest& manifest);
 
-// Makes a manifest of format version 1 one of today's, given the digests of the state in the order of ManifestLayout.
-// It keeps the state digest that it had (`flat_state_digest`), by which logs and lists of earlier programs know it.
-// InvalidArgument: they are not of as many tensors.
+// Converts a manifest of format version 1 to the current version, given the digests of the state in the order of
+// ManifestLayout. The old state digest moves to `flat_state_digest`, since logs and lists of earlier programs refer to
+// it. InvalidArgument when the number of tensors differs.
 absl::Status AddLeaves(const StateDigests& digests, Manifest& manifest);
 
-// Whether a log or a list that gives this state digest means the state of this manifest.
+// Whether a state digest in a log or a list refers to the state of this manifest.
 inline bool IsStateOf(absl::string_view state_digest, const Manifest& manifest) {
   if (state_digest == manifest.state_digest()) return true;
   return !manifest.flat_state_digest().empty() && state_digest == manifest.flat_state_digest();
 }
 
-// Whether the job may go back to it when replicas differ: every worker of its generation held this state. Step 0
-// counts, and so does a manifest of an earlier program, which says nothing of it.
+// Whether the job may return to this checkpoint when replicas differ, because every worker of its generation held this
+// state. True also for step 0, and for manifests of earlier programs, which do not record it.
 inline bool IsAudited(const Manifest& manifest) {
   return manifest.step() == 0 || !manifest.has_audited() || manifest.audited();
 }

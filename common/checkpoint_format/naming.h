@@ -1,4 +1,5 @@
-// Names of the files and directories below a checkpoint directory (docs/formats/directory.md). Nobody else spells them.
+// Names of the files and directories below a checkpoint directory (docs/formats/directory.md). No other code spells
+// them.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_CHECKPOINT_FORMAT_NAMING_H_
@@ -44,7 +45,7 @@ inline constexpr char kWorkerStats[] = "worker_stats.json";
 // "step-000001200" and back; nullopt for any other name. REQUIRES: 0 <= step.
 std::string StepName(int64_t step);
 std::optional<int64_t> ParseStepName(absl::string_view name);
-// The step of a checkpoint in set_aside/, "step-000001200-late-term-000007-2"; nullopt for what is none.
+// The step of a checkpoint in set_aside/, "step-000001200-late-term-000007-2"; nullopt for any other name.
 std::optional<int64_t> StepOfSetAside(absl::string_view name);
 // "checkpoints/step-000001200"
 std::string CheckpointPath(int64_t step);
@@ -58,7 +59,7 @@ std::string StagingPath(int64_t term);
 
 // The file of shard `index` (0-based) of `count` of a group, relative to the checkpoint: "model.safetensors" when it is
 // the only one, else "model-00001-of-00002.safetensors"; the group "optimizer" lies in its own directory:
-// "optimizer/optimizer-00001-of-00002.safetensors"; those of "ema" are called as the model's, in its directory:
+// "optimizer/optimizer-00001-of-00002.safetensors"; files of "ema" have the model's names in their own directory:
 // "ema/model.safetensors". REQUIRES: 0 <= index < count.
 std::string ShardPath(absl::string_view group, int index, int count);
 // "model.safetensors.index.json", "optimizer/optimizer.safetensors.index.json", "ema/model.safetensors.index.json"

@@ -1,6 +1,6 @@
 // Protos as JSON that people and scripts like to read: fields under their proto names in their order, every field
-// present, 64-bit integers as numbers, doubles that are none or not finite as "NaN" and "Infinity". Protobuf's own
-// printer writes 64-bit integers as strings; its reader accepts both.
+// present, 64-bit integers as numbers, NaN and infinite doubles as "NaN" and "Infinity". Protobuf's own printer writes
+// 64-bit integers as strings; its reader accepts both.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_CHECKPOINT_FORMAT_PROTO_JSON_H_

@@ -1,8 +1,8 @@
-// Small control files that carry a digest of themselves, so that a reader knows damage from content. A sealed JSON file
-// is a message whose last field is `string sha256`: the SHA-256 of the file's bytes with that value replaced by 64
-// zeros. A sealed text ends with a line "sha256 <hex>" over the bytes before it.
+// Small control files that carry a digest of themselves, so that a reader detects damage. A sealed JSON file is a
+// message whose last field is `string sha256`: the SHA-256 of the file's bytes with that value replaced by 64 zeros. A
+// sealed text ends with a line "sha256 <hex>" over the bytes before it.
 //
-// Files without a digest are read too: earlier programs wrote them. Whoever reads one has to expect any content in it.
+// Files without a digest, which earlier programs wrote, are accepted; their readers have to expect arbitrary content.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_CHECKPOINT_FORMAT_SEALED_H_
@@ -29,7 +29,7 @@ absl::Status ReadSealedJson(absl::string_view json, absl::string_view file, int 
 // `text` (whole lines) and its digest.
 std::string SealText(absl::string_view text);
 
-// The lines before the digest; all of them when there is no line of a digest. DataLoss when the digest differs.
+// The lines before the digest; all lines when there is no digest line. DataLoss when the digest differs.
 absl::StatusOr<std::string> ReadSealedText(absl::string_view sealed, absl::string_view file);
 
 }  // namespace lockstep

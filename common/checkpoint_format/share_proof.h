@@ -1,6 +1,6 @@
-// What the sender of a share gives along with its bytes: digests that make the state digest which the members of the
-// generation announced. So every leaf of 4 MiB is checked as it comes in, against what they announced, and a wrong byte
-// is known by its sender, its tensor and its range.
+// The digests that the sender of a share sends along with its bytes. They hash to the state digest that the members of
+// the generation announced, so the receiver checks every leaf of 4 MiB as it arrives, and can attribute a wrong byte to
+// its sender, tensor and range.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_CHECKPOINT_FORMAT_SHARE_PROOF_H_
@@ -28,15 +28,15 @@ struct ShareProof {
 // REQUIRES: `share` is of a plan over the layout that `state` was digested in.
 ShareProof ProofOf(const StateDigests& state, const Share& share);
 
-// OK when the tensor digests make `state_digest`, and the leaves make those of their tensors. DataLoss says which do
-// not; InvalidArgument: there are too few or too many.
+// OK when the tensor digests hash to `state_digest`, and the leaf digests to those of their tensors. DataLoss says
+// which do not; InvalidArgument when there are too few or too many.
 absl::Status CheckProof(const ShareProof& proof, absl::Span<const CheckpointTensor> layout, const Share& share,
                         absl::string_view state_digest);
 
 // The two lists as bytes, 32 for each digest.
 std::string TensorDigestBytes(const ShareProof& proof);
 std::string LeafDigestBytes(const ShareProof& proof);
-// InvalidArgument: the bytes are not those of as many digests as the share has leaves and the layout tensors.
+// InvalidArgument when the bytes do not hold one digest per leaf of the share and one per tensor of the layout.
 absl::StatusOr<ShareProof> ParseProof(absl::Span<const CheckpointTensor> layout, const Share& share,
                                       absl::string_view tensor_digests, absl::string_view leaf_digests);
 

@@ -53,20 +53,21 @@ struct SharePlan {
 // far (then fewest items, then lowest index). `loads` carries bytes already given to each share; it is updated.
 std::vector<int> SpreadBySize(absl::Span<const uint64_t> sizes, absl::Span<uint64_t> loads);
 
-// Frozen tensors of fewer bytes than this, all together, stay with the others.
+// Frozen tensors get a share of their own only when they have at least so many bytes in total.
 inline constexpr uint64_t kLeastFrozenBytes = 1 << 20;
 
-// The bytes of the frozen tensors of this layout where they have a share of their own in saves, else 0. It makes files
-// of their own of them, which a storage that has them already need not take in again.
+// The bytes of the layout's frozen tensors when they get a share of their own in saves, else 0. Their own share means
+// their own files, which a storage that already has them need not store again.
 uint64_t FrozenShareBytes(absl::Span<const CheckpointTensor> layout);
 inline bool HasFrozenShare(absl::Span<const CheckpointTensor> layout) { return FrozenShareBytes(layout) > 0; }
 
-// Cuts a state into `shares` shares to save it. Of a layout with a frozen share the last one holds the frozen tensors,
-// the others are spread over those before it. InvalidArgument: as PlanShares; also one share where there are to be two.
+// Cuts a state into `shares` shares to save it. When the layout has a frozen share, the last share holds the frozen
+// tensors, and the others are spread over the shares before it. InvalidArgument as PlanShares, and for fewer than two
+// shares when there is a frozen one.
 absl::StatusOr<SharePlan> PlanSave(absl::Span<const CheckpointTensor> layout, int shares);
 
-// Cuts a state into `shares` shares that are alike, to fetch it. InvalidArgument: shares < 1, an unknown group, a name
-// twice, a bad tensor.
+// Cuts a state into `shares` shares of similar size, to fetch it; frozen tensors are treated like the others.
+// InvalidArgument: shares < 1, an unknown group, a name twice, a bad tensor.
 absl::StatusOr<SharePlan> PlanShares(absl::Span<const CheckpointTensor> layout, int shares);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// JSON as checkpoint files hold it, read by events: duplicate keys, wrong nesting and bad UTF-8 are errors, and nothing
-// is built that the reader did not ask for. nlohmann's own tree would silently keep the last of two equal keys.
+// An event-driven JSON parser for checkpoint files: duplicate keys, wrong nesting and bad UTF-8 are errors, and nothing
+// is allocated beyond what the visitor keeps. nlohmann's own tree would silently keep the last of two equal keys.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_COMMON_CHECKPOINT_FORMAT_STRICT_JSON_H_
