@@ -1,7 +1,8 @@
-// The control word: what the ranks of a generation agree on in the data. Each rank contributes one slot to a step's
-// (or evaluation slice's) last bucket; after the reduction every rank holds all slots and folds them alike, so all act
-// at the same boundary on the same word (rules 1 to 4 of the protocol). Only the word of the attempt that is applied
-// counts. How a slot travels is the collectives' business; here is only what it means.
+// The control word, by which the ranks of a generation agree through the data that they reduce. Each rank contributes
+// one slot to a step's (or evaluation slice's) last bucket; after the reduction every rank holds all slots and
+// evaluates them in the same way, so all act on the same word at the same boundary (rules 1 to 4 of the protocol). Only
+// the word of the attempt that is applied counts. This file defines what a slot means; how it travels is up to
+// worker/collectives.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_PROTOCOL_CONTROL_H_
@@ -19,17 +20,17 @@ namespace lockstep {
 
 // In the order in which several requests at one boundary are served (rule 2).
 enum class RequestKind : uint8_t {
-  kFinish = 0,  // evaluate, where the job evaluates, then as kStop
+  kFinish = 0,  // evaluate if the job evaluates, then act as for kStop
   kSnapshot = 1,
   kSnapshotHold = 2,  // a snapshot after which the members wait at the boundary until it is published (rule 19)
   kStop = 3,          // save, hold, and be done
-  kLeave = 4,         // contributed by the leaving rank itself, number 1: its slot says who leaves
+  kLeave = 4,         // contributed by the leaving rank in its own slot, with number 1
   kForm = 5,          // members meet at the boundary because the chief wants to form another generation
 };
 inline constexpr size_t kRequestKinds = 6;
 
-// One rank's slot. A request stays in the slot until it is served; 0 means no request of that kind. Numbers of the
-// chief's requests only grow, also over terms, so a rank that hears of one late knows that it was served.
+// One rank's slot. A request stays in the slot until it is served; 0 means no request of that kind. The numbers of the
+// chief's requests only grow, across terms too, so a rank that receives one late knows that it was served.
 struct ControlContribution {
   std::array<uint64_t, kRequestKinds> requests{};
   bool free_to_save = false;  // no earlier snapshot is still being uploaded
@@ -44,13 +45,13 @@ struct ControlContribution {
 struct ControlWord {
   std::vector<ControlContribution> slots;
 
-  // The highest number any rank contributed; 0 when nobody asked.
+  // The highest number that any rank contributed; 0 when no rank has such a request.
   uint64_t Highest(RequestKind kind) const {
     uint64_t highest = 0;
     for (const auto& slot : slots) highest = std::max(highest, slot.request(kind));
     return highest;
   }
-  // No rank holds a snapshot that is not stored yet.
+  // True when no rank holds a snapshot that is not stored yet.
   bool AllFreeToSave() const {
     return std::all_of(slots.begin(), slots.end(), [](const ControlContribution& s) { return s.free_to_save; });
   }

@@ -3,9 +3,8 @@
 //
 //   LS_FIELDS(Position, step, evaluated_slices)
 //
-// which also gives it operator==: all fields are the same, floating-point ones by their bits, so that a NaN is the same
-// as a NaN that was computed alike elsewhere. The order of the fields is the order in records; their names are the
-// names of the fields in protos/session.proto.
+// It also defines operator==, which compares floating-point fields by their bits, so that equal NaNs are equal. The
+// order of the fields is the order in records; their names are the names of the fields in protos/session.proto.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_PROTOCOL_FIELDS_H_
@@ -32,13 +31,14 @@ bool SameField(const T& a, const T& b) {
   }
 }
 
-// std::tie, of which a template says when it is compiled: for LS_FIELDS.
+// std::tie for LS_FIELDS. `Caller` makes the call depend on a template parameter, so that it is compiled only where
+// used.
 template <typename Caller, typename... Ts>
 std::tuple<Ts&...> TieFields(Ts&... fields) {
   return {fields...};
 }
 
-// Of the tuples that Fields() returns.
+// Compares two results of Fields().
 template <typename... Ts>
 bool SameFields(const std::tuple<Ts...>& a, const std::tuple<Ts...>& b) {
   return [&]<std::size_t... I>(std::index_sequence<I...>) { return (SameField(std::get<I>(a), std::get<I>(b)) && ...); }
@@ -47,7 +47,7 @@ bool SameFields(const std::tuple<Ts...>& a, const std::tuple<Ts...>& b) {
 
 }  // namespace lockstep
 
-// Templates, so that only who calls one pays for compiling it: the call of TieFields depends on their parameter.
+// Fields() is a template, so that only sources that call it pay for compiling it.
 #define LS_FIELDS(Type, ...)                               \
   template <typename Caller = void>                        \
   auto Fields() {                                          \

@@ -11,12 +11,12 @@
 
 namespace lockstep {
 
-// What a worker is doing, for the chief's judgement of silence and of no progress (rule 17).
+// What a worker is doing; the chief judges silence and lack of progress by it (rule 17).
 struct Heartbeat {
   enum class Phase : uint8_t { kPreparing = 0, kForming, kComputing, kWaitingForPeer, kWaitingForChief, kIdle };
   Phase phase = Phase::kIdle;
   uint64_t progress = 0;  // nodes executed + bytes moved, never decreases
-  Position position;      // for people and status only: never used in a decision (rule 8)
+  Position position;      // for display only: no decision uses it (rule 8)
   LS_FIELDS(Heartbeat, phase, progress, position)
 };
 

@@ -1,5 +1,5 @@
-// The names by which the protocol fences things: who speaks (job, term, incarnation), which set of members steps
-// together (generation), and which state of which life is meant (lineage, position, digest).
+// The identifiers that fence the protocol: the sender (job, term, incarnation), the set of members that step together
+// (generation), and the state (lineage, position, digest).
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_PROTOCOL_IDS_H_
@@ -21,14 +21,14 @@ namespace lockstep {
 // Claimed exclusively at every start of a chief; 0 means none.
 using Term = uint64_t;
 
-// New whenever a setting that changes bits changes. Opaque but for the part that names the generation that began it,
-// where every generation has one of its own (LineageOf): "<lineage of the job>+<generation>".
+// A new one begins whenever a setting that changes bits changes. Opaque, except that where every generation has a
+// lineage of its own (LineageOf) it ends with the generation: "<lineage of the job>+<generation>".
 using Lineage = std::string;
 
 // Lower-case hex of a SHA-256; empty where no digest was computed.
 using Digest = std::string;
 
-// One life of a worker process: random, new at every start. Zero means none.
+// One run of a worker process: random, new at every start. Zero means none.
 struct Incarnation {
   uint64_t high = 0;
   uint64_t low = 0;
@@ -57,7 +57,7 @@ inline Lineage LineageOf(const Lineage& job, const Generation& generation) {
 }
 // The job's own part of a lineage.
 inline Lineage JobLineage(const Lineage& lineage) { return lineage.substr(0, lineage.find('+')); }
-// The generation that began a lineage; none where it is the job's.
+// The generation that began a lineage; none when the lineage is the job's own.
 inline Generation BegunBy(const Lineage& lineage) {
   const size_t plus = lineage.find('+');
   const size_t dot = plus == Lineage::npos ? Lineage::npos : lineage.find('.', plus);
@@ -69,7 +69,7 @@ inline Generation BegunBy(const Lineage& lineage) {
   return generation;
 }
 
-// Where a replica stands: after `step` updates, `evaluated_slices` of the evaluation that belongs to this step done.
+// The progress of a replica: `step` updates, and `evaluated_slices` slices of the evaluation that belongs to this step.
 struct Position {
   uint64_t step = 0;
   uint64_t evaluated_slices = 0;
@@ -91,7 +91,8 @@ struct Member {
   LS_FIELDS(Member, incarnation, name, address)
 };
 
-// A state that was or may be saved. Bits are bits: shards are accepted by this name, whatever the generation.
+// A state that was or may be saved. Shares are accepted by this name, whichever generation they come from: equal
+// digests mean equal bits.
 struct SnapshotId {
   Lineage lineage;
   uint64_t step = 0;

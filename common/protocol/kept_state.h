@@ -1,5 +1,5 @@
-// What chief and workers say of a difference between replicas, and of the copies of audited states that workers keep in
-// memory so that the way back after it is short (rule 22).
+// The messages about a difference between replicas, and about the copies of audited states that workers keep in memory
+// for a fast return after one (rule 22).
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_PROTOCOL_KEPT_STATE_H_
@@ -18,7 +18,8 @@ namespace lockstep {
 // The newest copy, and the one before it: the newest may be the one that turns out to differ.
 inline constexpr size_t kMaxKeptStates = 2;
 
-// A copy in a worker's memory: its own state at an audit. That the others had the same state, only the chief knows.
+// A copy in a worker's memory: its own state at an audit. Only the chief knows whether the other replicas had the same
+// state.
 struct KeptState {
   Lineage lineage;
   Position position;
@@ -35,8 +36,8 @@ struct ReturnTo {
   LS_FIELDS(ReturnTo, state, lineage)
 };
 
-// Answer to ReturnTo. Done: the copy's digest was verified, and the worker stands there. Else the worker holds what it
-// held before, and `message` says why.
+// Answer to ReturnTo. With `done` the copy's digest was verified and the copy is the worker's state; else the worker
+// keeps the state that it had, and `message` says why.
 struct Returned {
   KeptState state;
   bool done = false;
@@ -44,8 +45,9 @@ struct Returned {
   LS_FIELDS(Returned, state, done, message)
 };
 
-// To everybody, as soon as two digests of one step differ: what stands at this step of this lineage, and what follows,
-// is not to be trusted. A worker tells it in every Hello from then on, so that it outlives the chief that found it.
+// Sent to every worker as soon as two digests of one step differ: states at this step of this lineage and after it are
+// not to be trusted. A worker repeats it in every Hello from then on, so that it outlives the chief that found the
+// difference.
 struct StatesDiffer {
   Lineage lineage;
   uint64_t step = 0;

@@ -1,7 +1,7 @@
 // How a Hello names the members of the generation that a worker runs. The list is as long as the generation is large,
-// and every member of it comes back to a new chief: so only the lowest ranks send it, and all send its digest. A
-// generation goes on only when all its members are back, those ranks among them, so the list is there when it counts.
-// Several send it, so that the chief hears of the others also where the first one has left the generation.
+// and every member comes back to a new chief, so only the lowest ranks send the list and all send its digest. A
+// generation goes on only when all its members are back, and then the list is known. More than one rank sends it, so
+// that the chief learns the other members even if the first one has left the generation.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_PROTOCOL_MEMBER_LIST_H_
@@ -18,11 +18,12 @@ namespace lockstep {
 // Ranks below this one send the list.
 inline constexpr size_t kNamingRanks = 3;
 
-// Covers the generation and the incarnations in rank order. What a member is called and where it is reached may be
-// other in its next session.
+// Covers the generation and the incarnations in rank order. Names and addresses are left out: they may differ in a
+// member's next session.
 Digest DigestOfMembers(const Generation& generation, const std::vector<Member>& members);
 
-// Puts what `self` says of the members of hello.generation into its Hello: nothing when there are none.
+// Fills the member fields of the Hello that `self` sends about hello.generation; leaves them empty when `members` is
+// empty.
 void NameMembers(const std::vector<Member>& members, const Incarnation& self, Hello& hello);
 
 }  // namespace lockstep

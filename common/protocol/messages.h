@@ -1,7 +1,7 @@
-// What workers and the chief say to each other, as plain structs. Both pure cores and the simulation speak these;
+// The messages between workers and the chief, as plain structs. Both pure cores and the simulation use these;
 // common/protocol/wire.h turns them into protos/session.proto and back. Every WorkerMessage travels with a WorkerFence,
 // every ChiefCommand with a ChiefFence (ids.h); a command about a generation has it in its fence, a worker's message as
-// its first field. A mismatch is answered (Fenced, CommandRejected), never only dropped; a first Hello is exempt.
+// its first field. A mismatch is answered (Fenced, CommandRejected), never silently dropped; a first Hello is exempt.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_PROTOCOL_MESSAGES_H_
@@ -65,7 +65,7 @@ struct Hello {
   bool leaving = false;                // SIGTERM came
   std::optional<Ready> ready;          // kept from before, when it still holds
   std::vector<KeptState> kept;         // at most kMaxKeptStates
-  std::optional<StatesDiffer> differ;  // the newest that it was told of
+  std::optional<StatesDiffer> differ;  // the newest difference that it was told of
   uint64_t protocol = kProtocol;
   LS_FIELDS(Hello, job, preferred_name, host, peer_address, device, highest_term, has_state, lineage, position, ledger,
             activity, generation, members, members_digest, snapshots, leaving, ready, kept, differ, protocol)
@@ -103,8 +103,8 @@ struct PeersTested {
   LS_FIELDS(PeersTested, round, reached, failed, message)
 };
 
-// All computing of `generation` has stopped here; this is what I hold (rule 8). Also the answer to a verdict about a
-// generation that the worker does not run (any more): it is stopped as well.
+// This worker has stopped all computing of `generation` and holds this state (rule 8). Also answers a verdict about a
+// generation that the worker does not run (any more).
 struct VerdictAck {
   Generation generation;
   bool has_state = false;
@@ -115,7 +115,7 @@ struct VerdictAck {
   LS_FIELDS(VerdictAck, generation, has_state, lineage, position, digest, kept)
 };
 
-// The word asked for a boundary (leave or form): the worker waits at it. Acknowledges the end of its generation.
+// The control word asked for kLeave or kForm; the worker waits at the boundary. Acknowledges its generation's end.
 struct AtBoundary {
   Generation generation;
   Lineage lineage;
@@ -140,7 +140,7 @@ struct PeerFailed {
   Incarnation suspect;         // none when the error names nobody
   bool while_forming = false;  // the pair is not used again until a test connection succeeds (rule 11)
   std::string message;
-  bool damaged = false;  // the checkpoint came, and is not what was published; an error of the storage is none
+  bool damaged = false;  // the checkpoint that was fetched is not the one published; false for storage errors
   LS_FIELDS(PeerFailed, generation, suspect, while_forming, message, damaged)
 };
 
@@ -159,7 +159,7 @@ struct StateDigest {
   LS_FIELDS(StateDigest, position, digest)
 };
 
-// Progress in batches. `position` is applied here.
+// Progress in batches. This worker has applied `position`.
 struct Report {
   Generation generation;
   Lineage lineage;
@@ -176,7 +176,7 @@ enum class SnapshotCause : uint8_t {
   kEnd = 2,     // last step of the job; members wait for Done
   kStop = 3,    // a stop request was served; members wait for Done
   kAtRest = 4,  // the chief asked a replica that was not stepping
-  kBest = 5     // no state was better: members wait until it is published, also for a chief that is away
+  kBest = 5     // the best state so far: members wait until it is published, even while the chief is away
 };
 
 // A snapshot stands in memory; the chief asks for its shares (AskShare).
@@ -197,7 +197,7 @@ struct ShareFailed {
   LS_FIELDS(ShareFailed, snapshot, share, shares, message, gone)
 };
 
-// What one evaluation slice gave, to be folded in slice order (rule 26).
+// The result of one evaluation slice; results are folded in slice order (rule 26).
 struct SliceResult {
   uint64_t slice = 0;
   EvaluationSums sums;
@@ -213,13 +213,13 @@ struct EvalReport {
   LS_FIELDS(EvalReport, lineage, step, slices)
 };
 
-// SIGTERM came. A worker outside a generation is dismissed at once; in one, the control word does it.
+// The worker got SIGTERM. Outside a generation it is dismissed at once; inside one it leaves by the control word.
 struct LeaveIntent {
-  absl::Duration grace;  // until the process will end in any case
+  absl::Duration grace;  // after which the process ends in any case
   LS_FIELDS(LeaveIntent, grace)
 };
 
-// The worker's last word: it exits with `exit_code`.
+// The worker's last message: it exits with `exit_code`.
 struct Left {
   int32_t exit_code = 0;
   std::string reason;
@@ -234,7 +234,7 @@ struct ErrorReport {
   LS_FIELDS(ErrorReport, exit_code, step, message)
 };
 
-// What a rank leaves for the other members of its generation while their communicator forms: the chief passes it on.
+// A value for the other members of the generation while their communicator forms; the chief forwards it as StorePush.
 struct StoreSet {
   Generation generation;
   std::string key;
@@ -242,7 +242,7 @@ struct StoreSet {
   LS_FIELDS(StoreSet, generation, key, value)
 };
 
-// A command could not be carried out as addressed (unknown generation, other term, other position): what I am instead.
+// The worker could not carry out a command as addressed (unknown generation, other term, other position).
 struct CommandRejected {
   std::string command;    // its type name
   ChiefFence fence;       // as received
@@ -341,7 +341,7 @@ struct AskShare {
   LS_FIELDS(AskShare, snapshot, share, shares)
 };
 
-// The save ended: free the snapshot, end a hold for it. Not published: abandoned.
+// The save ended, published or abandoned: free the snapshot and end a hold for it.
 struct SnapshotEnded {
   SnapshotId snapshot;
   bool published = false;
@@ -375,7 +375,7 @@ struct Fenced {
   LS_FIELDS(Fenced, reason)
 };
 
-// A StoreSet of a peer.
+// The StoreSet of a peer, forwarded.
 struct StorePush {
   std::string key;
   std::string value;
@@ -386,7 +386,7 @@ LS_ONE_OF(ChiefCommand,
           std::variant<Welcome, Refused, MakePlan, Prepare, TestPeers, Verdict, Form, BoundaryRequest, TakeSnapshot,
                        AskShare, SnapshotEnded, Dismiss, Shutdown, Done, Fenced, StorePush, ReturnTo, StatesDiffer>);
 
-// Limits on what is accepted from a worker; larger is refused with a message.
+// Limits on messages from workers; a larger one is refused with an error.
 inline constexpr uint64_t kMaxPlanBytes = 16u << 20;
 inline constexpr uint64_t kMaxStoreValueBytes = 64u << 10;
 inline constexpr uint64_t kMaxRepeated = 4096;  // entries of any list in a message (members, records, …)

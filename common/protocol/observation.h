@@ -1,4 +1,4 @@
-// What rank 0 tells of the state beside training: texts and what hooks look at.
+// Messages by which rank 0 reports on the state besides training: generated texts, and the values that hooks observe.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_PROTOCOL_OBSERVATION_H_
@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// What the model writes after the evaluation of `step`; from rank 0, and lost when that dies meanwhile.
+// Text that the model generates after the evaluation of `step`. Sent by rank 0, and lost if that dies before.
 struct TextSample {
   Lineage lineage;
   uint64_t step = 0;
@@ -20,13 +20,13 @@ struct TextSample {
   LS_FIELDS(TextSample, lineage, step, text)
 };
 
-// What a hook had looked at of the state after `step`, or of the steps up to it: an Observed of
-// protos/observation.proto. From rank 0, and lost when that dies meanwhile.
+// The values that a hook observes of the state after `step`, or of the steps up to it. Sent by rank 0, and lost if that
+// dies before.
 struct Observation {
   Lineage lineage;
   uint64_t step = 0;
   std::string hook;
-  std::string content;
+  std::string content;  // a serialised Observed of protos/observation.proto
   LS_FIELDS(Observation, lineage, step, hook, content)
 };
 

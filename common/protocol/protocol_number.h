@@ -1,4 +1,4 @@
-// Tells programs apart that do not understand each other.
+// The protocol number, by which incompatible programs recognise each other.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_PROTOCOL_PROTOCOL_NUMBER_H_
@@ -8,9 +8,9 @@
 
 namespace lockstep {
 
-// What a chief and its workers must both speak. Counted up with every change that two programs could take for something
-// else: of messages, of the layout of shares, of digests, of what workers send one another. Programs from before it was
-// told say 0.
+// A chief and its workers must have the same number. It increases with every change that two programs could interpret
+// differently: of messages, of the layout of shares, of digests, of the data that workers exchange. 0 stands for a
+// program that sends no number.
 inline constexpr uint64_t kProtocol = 4;
 
 }  // namespace lockstep

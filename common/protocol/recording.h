@@ -1,5 +1,5 @@
-// A core's life as lines of text, and the check that a fresh core lives it again: the same events at the same instants
-// must give the same actions (the promise of every core here). A record holds, one per line,
+// Records the events and actions of a core as lines of text, and replays them: the same events at the same instants
+// must give a fresh core the same actions, which every core here promises. A record holds, one per line,
 //
 //   C <configuration>            what the core was made from, first
 //   E <nanoseconds> <event>      an event and when it came
@@ -51,7 +51,7 @@ struct Replayed {
 // ones. DataLoss: the record cannot be read. Internal, naming the line and both actions: the core decided otherwise.
 template <typename Config, typename Event, typename MakeCore>
 absl::StatusOr<Replayed> Replay(absl::string_view record, MakeCore make_core) {
-  // What follows the last newline is torn; so may be the actions of the last event.
+  // The text after the last newline is torn; the actions of the last event may be incomplete too.
   record = record.substr(0, record.rfind('\n') == absl::string_view::npos ? 0 : record.rfind('\n'));
   const std::vector<absl::string_view> lines = absl::StrSplit(record, '\n');
   Config config;

@@ -1,7 +1,7 @@
 // The names of the lineages that audits begin. When replicas differ, the job goes back to a state that all of them
-// agreed on and begins another lineage there: "<the job's first lineage>~<number of the repair>". What was computed
-// before keeps its name, so that nobody takes it for a part of the job's history. A generation's own part comes behind
-// that: "3f00~2+7.1" (LineageOf of ids.h).
+// agreed on and begins another lineage there: "<the job's first lineage>~<number of the repair>". States computed
+// before the repair keep the old name, so that they are not taken for a part of the new history. A generation's own
+// part follows: "3f00~2+7.1" (LineageOf of ids.h).
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_PROTOCOL_REPAIR_LINEAGE_H_
@@ -18,7 +18,7 @@ namespace lockstep {
 // The job's lineage before its first repair.
 inline Lineage FirstLineage(const Lineage& lineage) { return lineage.substr(0, lineage.find_first_of("~+")); }
 
-// How many repairs led to this lineage; 0 also where the name says nothing that can be read.
+// How many repairs led to this lineage; 0 also when the name is malformed.
 inline uint64_t RepairsOf(const Lineage& lineage) {
   const Lineage job = JobLineage(lineage);
   const size_t mark = job.find('~');

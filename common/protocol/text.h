@@ -1,4 +1,4 @@
-// Plain structs as one line of text and back, exactly: what the shells record and what a replay reads. A value reads
+// Converts plain structs to one line of text and back, exactly; shells record it and replays read it. A value looks
 // like `Form{members=[…] lineage="a" position=Position{step=3 evaluated_slices=0} …}`.
 //
 //   integers, enums   decimal            strings    quoted, C escapes      vectors, arrays   [a b]
@@ -38,7 +38,8 @@ concept Struct = requires {
   T::kFieldNames;
 };
 
-// A class made by LS_ONE_OF. Its text is compiled in the source that says LS_DEFINE_TEXT of it (text_definition.h).
+// A class made by LS_ONE_OF. Its conversion is compiled in the source that has LS_DEFINE_TEXT for it
+// (text_definition.h).
 template <typename T>
 concept OneOf = requires {
   typename T::Variant;
@@ -251,7 +252,7 @@ std::string ToText(const T& value) {
   return writer.Take();
 }
 
-// InvalidArgument, with what was left unread, when `text` is not exactly one T.
+// InvalidArgument, with the unread rest, when `text` is not exactly one T.
 template <typename T>
 absl::Status FromText(absl::string_view text, T& value) {
   Reader reader(text);

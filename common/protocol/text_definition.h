@@ -1,4 +1,5 @@
-// What the one source includes that compiles the text of a class of alternatives (common/variant/one_of.h).
+// Compiles the text conversion of a class made by LS_ONE_OF (common/variant/one_of.h). Included only by the one source
+// that defines it.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_PROTOCOL_TEXT_DEFINITION_H_
@@ -20,7 +21,7 @@ void Reader::Get(T& value) {
 
 }  // namespace lockstep::text
 
-// Outside of any namespace.
+// Use outside of any namespace.
 #define LS_DEFINE_TEXT(Name)                              \
   template void lockstep::text::Writer::Put(const Name&); \
   template void lockstep::text::Reader::Get(Name&)

@@ -1,6 +1,6 @@
-// Between the plain structs of the protocol and protos/session.proto, in both directions, by field name: a field that
-// one side lacks is a bug that wire_test finds. Nothing is judged here but form: an envelope without a message or with
-// an unknown enum value is refused, what it says is the cores' business.
+// Converts between the plain structs of the protocol and protos/session.proto by field name; wire_test fails when one
+// side lacks a field. It validates only form: an envelope without a message or with an unknown enum value is refused,
+// and the cores judge its content.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_PROTOCOL_WIRE_H_
@@ -32,7 +32,7 @@ struct FencedHeartbeat {
   Heartbeat heartbeat;
 };
 
-// InvalidArgument, naming the field, for what no honest peer sends.
+// InvalidArgument, naming the field, for a malformed envelope.
 absl::StatusOr<FencedMessage> FromWire(const proto::WorkerEnvelope& envelope);
 absl::StatusOr<FencedCommand> FromWire(const proto::ChiefEnvelope& envelope);
 absl::StatusOr<FencedHeartbeat> FromWire(const proto::HeartbeatRequest& request);
