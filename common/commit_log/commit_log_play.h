@@ -1,4 +1,4 @@
-// A random schedule of chiefs that append to one log, for Slots of every kind that fail on command.
+// Plays a random schedule of chiefs that append to one log, over any Slots that can fail on command.
 //
 // Threading: thread-compatible; tests only.
 #ifndef LOCKSTEP_COMMON_COMMIT_LOG_COMMIT_LOG_PLAY_H_
@@ -21,7 +21,7 @@
 
 namespace lockstep {
 
-// Numbers from a seed.
+// Pseudo-random numbers from a seed.
 class Draws {
  public:
   explicit Draws(int seed) : random_(RandomStream::For(static_cast<uint64_t>(seed), 0)) {}
@@ -32,9 +32,9 @@ class Draws {
   uint64_t drawn_ = 0;
 };
 
-// Several chiefs take over from each other, sleep, and lose requests and answers. What one of them was told is done has
-// to stand in the chain of records, each of which follows the one before. `arrive` lets that many late requests arrive;
-// `calm` ends the faults.
+// Several chiefs take over from each other, sleep, and lose requests and answers. Every record that one of them got
+// kDone for has to be in the final chain of records, in which each follows the one before. `arrive` lets that many late
+// requests arrive; `calm` ends the faults.
 inline void PlayCommitLog(Draws& dice, Slots& slots, const std::function<void(size_t)>& arrive,
                           const std::function<void()>& calm) {
   const auto nonce = [] {

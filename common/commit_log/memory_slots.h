@@ -18,14 +18,14 @@ namespace lockstep {
 enum class SlotFault {
   kNone,
   kLost,        // the request does not arrive
-  kAnswerLost,  // it has its effect, and the caller hears of an error
-  kLate,        // the caller hears of an error; it has its effect when Arrive is called
-  kTwice,       // it arrives twice: the second answer is what the caller hears
+  kAnswerLost,  // it takes effect, but the caller gets an error
+  kLate,        // the caller gets an error; it takes effect when Arrive is called
+  kTwice,       // it arrives twice, and the caller gets the second answer
 };
 
 class MemorySlots final : public Slots {
  public:
-  // Asked before each request.
+  // Called before each request.
   std::function<SlotFault()> next_fault = [] { return SlotFault::kNone; };
 
   absl::StatusOr<std::vector<uint64_t>> Newest(size_t limit) override {
@@ -64,7 +64,7 @@ class MemorySlots final : public Slots {
   }
   std::string Describe(uint64_t number) const override { return absl::StrCat("slot ", number); }
 
-  // Requests that are under way arrive, the oldest first.
+  // Lets `count` late requests take effect, the oldest first.
   void Arrive(size_t count) {
     for (; count > 0 && !late_.empty(); --count) {
       Fill(late_.front().first, late_.front().second).IgnoreError();

@@ -1,5 +1,5 @@
-// The name of a slot, for Slots that lie under names: 20 digits of 10^20 - 1 less its number, so that a listing in
-// order begins with the newest.
+// The name of a slot, for Slots that are stored by name: 10^19 - 1 less the slot's number, in 20 digits, so that a
+// listing in order begins with the newest.
 //
 // Threading: immutable; all functions are thread-safe.
 #ifndef LOCKSTEP_COMMON_COMMIT_LOG_SLOT_NAME_H_
@@ -17,7 +17,7 @@
 
 namespace lockstep {
 
-// The highest number of 19 digits: a name is it less the number, with a 0 before it to 20 digits.
+// The highest number of 19 digits.
 constexpr uint64_t kLastSlot = 9'999'999'999'999'999'999u;
 
 inline std::string SlotName(uint64_t number) { return absl::StrFormat("%020d", kLastSlot - number); }

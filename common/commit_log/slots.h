@@ -1,11 +1,12 @@
-// Where the records of a commit log lie: numbered slots, each of which is filled once. The only operation of a storage
-// on which the safety of a job rests is Create.
+// Stores the records of a commit log in numbered slots, each of which is filled once. The safety of a job rests on one
+// operation of the storage only: Create.
 //
 // Invariants
 //   * A slot that was filled keeps its bytes until it is removed; a reader sees all of them, or none.
 //   * Among several Creates of one empty slot exactly one fills it.
-//   * What Create said OK to survives the loss of power, and every later List shows it.
-// Threading: as the implementation says; every call blocks on the storage.
+//   * A slot for which Create returned OK survives the loss of power, and every later Newest lists it.
+// Threading: ObjectSlots is thread-safe, StorageSlots and MemorySlots are thread-compatible; every call blocks on the
+// storage.
 #ifndef LOCKSTEP_COMMON_COMMIT_LOG_SLOTS_H_
 #define LOCKSTEP_COMMON_COMMIT_LOG_SLOTS_H_
 
@@ -33,7 +34,7 @@ class Slots {
   virtual absl::Status Create(uint64_t number, absl::string_view bytes) = 0;
   // OK when it is empty.
   virtual absl::Status Remove(uint64_t number) = 0;
-  // As a user finds it, for messages.
+  // The place of the slot as a user would find it, for messages.
   virtual std::string Describe(uint64_t number) const = 0;
 };
 

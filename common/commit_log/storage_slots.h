@@ -1,9 +1,9 @@
-// Slots on a Storage: slot n is the directory `<folder>/<20 digits of 10^20 - 1 - n>` with one file. It is written
-// under a name of its own, synced, and gets its own by one rename, which fails where a directory that is not empty
-// stands: that is exclusive on local disks and on network mounts alike, also where links or exclusive renames of files
-// are not.
+// Slots on a Storage: slot n is the directory `<folder>/<10^19 - 1 - n in 20 digits>` with one file. Create writes it
+// under a unique scratch name, syncs it, and renames it once. The rename fails when the slot's directory exists and is
+// not empty: this is exclusive on local disks and on network mounts alike, even on those without links or exclusive
+// renames of files.
 //
-// What a crash leaves is a directory under a name of its own, for SweepLeftovers.
+// A crash may leave a directory with a scratch name, which SweepLeftovers removes.
 //
 // Threading: thread-compatible; every call blocks on the storage.
 #ifndef LOCKSTEP_COMMON_COMMIT_LOG_STORAGE_SLOTS_H_
@@ -27,7 +27,7 @@ class StorageSlots final : public Slots {
  public:
   static constexpr uint64_t kMaxBytes = uint64_t{16} << 20;  // of a slot
 
-  // `storage` is not owned. `make_name` gives another word of letters and digits at each call, in every process.
+  // `storage` is not owned. `make_name` returns letters and digits that are unique over all calls and processes.
   StorageSlots(Storage* storage, std::string folder, std::function<std::string()> make_name)
       : storage_(*storage), folder_(std::move(folder)), make_name_(std::move(make_name)) {}
 
@@ -38,14 +38,14 @@ class StorageSlots final : public Slots {
   absl::Status Remove(uint64_t number) override;
   std::string Describe(uint64_t number) const override { return storage_.Describe(FileOf(number)); }
 
-  // Removes what killed processes have left. A Create that is under way in another process fails.
+  // Removes the scratch directories of killed processes. A Create that another process has under way then fails.
   absl::Status SweepLeftovers();
 
  private:
   std::string PathOf(uint64_t number) const;
   std::string FileOf(uint64_t number) const;
   std::string LeftoverPath(absl::string_view what) const;
-  // A reader finds all of a record, or none; and a record that gets its slot meanwhile is whole.
+  // Renames `path` to a scratch name before it removes the tree, so that a reader finds a whole record or none.
   absl::Status RemoveNameFirst(const std::string& path);
 
   Storage& storage_;
