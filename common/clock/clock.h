@@ -1,4 +1,4 @@
-// Where shells read the time; pure code gets instants as arguments instead.
+// The clocks that shells read; pure code gets instants as arguments instead.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_COMMON_CLOCK_CLOCK_H_
@@ -12,7 +12,7 @@ namespace lockstep {
 class Clock {
  public:
   virtual ~Clock() = default;
-  // An instant that never goes backwards in the life of the clock.
+  // The current instant; never goes backwards in the life of the clock.
   virtual absl::Time Now() const = 0;
 };
 
@@ -28,11 +28,11 @@ class SteadyClock : public Clock {
   const absl::Duration steady_start_;
 };
 
-// The time of one SteadyClock of this process. Deadlines and durations are taken from it; absl::Now() is for times that
-// people and files are told.
+// The time of the one SteadyClock of this process. Deadlines and durations use it; absl::Now() is only for times that
+// go to people and files.
 absl::Time SteadyNow();
 
-// Moves only when told to.
+// A clock for tests that moves only by Advance.
 class ManualClock : public Clock {
  public:
   explicit ManualClock(absl::Time start) : now_(start) {}

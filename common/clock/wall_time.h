@@ -1,4 +1,4 @@
-// The wall clock as people read it. Nothing is ever timed by it.
+// The wall clock as text for people. No deadline or duration uses it.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_COMMON_CLOCK_WALL_TIME_H_

@@ -10,7 +10,8 @@
 
 namespace lockstep {
 
-// CRC-32C of `bytes`, or, given the CRC of what came before, of the whole. Crc32c("123456789") == 0xe3069283.
+// CRC-32C of `bytes`; given the CRC of preceding bytes as `before`, that of both together. Crc32c("123456789") ==
+// 0xe3069283.
 uint32_t Crc32c(absl::string_view bytes, uint32_t before = 0);
 
 // The stored form of a CRC in event records: ((c >> 15) | (c << 17)) + 0xa282ead8.

@@ -1,4 +1,4 @@
-// Secrets from OpenSSL's generator. Never for anything that reaches bits of the state.
+// Secrets from OpenSSL's generator. Never for anything that influences the bits of the state.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_COMMON_DIGEST_RANDOM_SECRET_H_

@@ -1,13 +1,13 @@
 // The digest of a job's state: one hash that is the same on every replica, in every checkpoint and for any number of
 // shards. It is a function of the sorted (name, dtype, shape, bytes) alone; lineage, term and worker counts are not in
-// it. It is the root of a tree, so that several threads compute it, and a wrong byte is found by its leaf:
+// it. It is the root of a tree, so that several threads can compute it and a wrong byte can be traced to its leaf:
 //
 //   leaf digest   = SHA-256(up to 4 MiB of the tensor's bytes); a tensor without bytes has no leaf
 //   tensor digest = SHA-256(u32 len(name) · name · u32 len(dtype) · dtype · u32 rank · i64 dim… · leaf digests)
 //   state digest  = SHA-256(the tensor digests in the order of the names' bytes)
 //
-// Digests in these are 32 bytes; integers are little-endian; dtype is the safetensors name ("F32"); bytes are row-major
-// and little-endian.
+// Digests enter these hashes as 32 bytes; integers are little-endian; dtype is the safetensors name ("F32"); bytes are
+// row-major and little-endian.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_COMMON_DIGEST_STATE_DIGEST_H_
@@ -46,7 +46,7 @@ struct TensorDigests {
   LeafDigests leaves;
 };
 
-// Of a tensor whose bytes are at hand.
+// Digests a tensor from its bytes.
 TensorDigests DigestTensor(const TensorSpec& spec, absl::string_view bytes);
 
 // The digests of all tensors, added in any order.
@@ -54,7 +54,7 @@ class StateDigestBuilder {
  public:
   // InvalidArgument when `name` was added before.
   absl::Status Add(absl::string_view name, const Sha256Digest& tensor);
-  // Makes and adds the digest of a tensor whose bytes are at hand.
+  // Digests a tensor from its bytes and adds the result.
   absl::Status Add(const TensorSpec& spec, absl::string_view bytes) {
     return Add(spec.name, DigestTensor(spec, bytes).digest);
   }
@@ -68,7 +68,7 @@ class StateDigestBuilder {
 
 // The whole tree of a state.
 struct StateDigests {
-  std::vector<TensorDigests> tensors;  // as they were given
+  std::vector<TensorDigests> tensors;  // in the order of the argument
   std::string state;                   // 64 hexadecimal digits
 };
 
@@ -77,12 +77,13 @@ struct TensorBytes {
   absl::string_view bytes;
 };
 
-// Digests a state in memory on up to `threads` threads, the caller's among them, leaf by leaf. `on_bytes` (may be null)
-// hears on these threads of every leaf's bytes. REQUIRES: names are unique.
+// Digests a state in memory on up to `threads` threads, the caller's among them, leaf by leaf. `on_bytes`, which may be
+// null, is called on these threads with the number of bytes of each leaf. REQUIRES: names are unique.
 StateDigests DigestState(absl::Span<const TensorBytes> tensors, int threads,
                          const std::function<void(uint64_t bytes)>& on_bytes = nullptr);
 
-// The tensor digest of manifests of format version 1: over the same head and the bytes themselves, fed piece by piece.
+// The tensor digest of manifests of format version 1: SHA-256 over the same header and the bytes themselves instead of
+// leaf digests, fed piece by piece.
 class FlatTensorDigest {
  public:
   explicit FlatTensorDigest(const TensorSpec& spec);

@@ -1,4 +1,4 @@
-// A request as a handler sees it, and its answer.
+// An HTTP request as a handler sees it, and the response.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_COMMON_HTTP_HTTP_MESSAGE_H_
@@ -16,12 +16,12 @@ namespace lockstep {
 
 struct HttpRequest {
   std::string path;                          // decoded, begins with '/'
-  std::map<std::string, std::string> query;  // decoded; of a name that comes twice the last value
+  std::map<std::string, std::string> query;  // decoded; the last value of a repeated name
   std::string host;                          // the header Host
   std::string authorization;                 // the header Authorization
   std::string cookie;                        // the header Cookie
   std::string if_none_match;                 // the header If-None-Match
-  bool on_loopback = false;                  // it came to a listener that only this machine reaches
+  bool on_loopback = false;                  // the listener is reachable from this machine only
   int port = 0;                              // of that listener
 };
 
@@ -32,10 +32,10 @@ struct HttpResponse {
   std::vector<std::pair<std::string, std::string>> headers;  // besides those that the server adds
 };
 
-// Path and query of a request's target; headers are left empty. nullopt: it is none.
+// Parses path and query of a request's target; the headers stay empty. nullopt when it is malformed.
 std::optional<HttpRequest> ParseTarget(absl::string_view target);
 
-// The value of a cookie in the header `header`; "" when it is not there.
+// The value of the cookie `name` in the Cookie header `header`; "" when it is missing.
 std::string CookieIn(absl::string_view header, absl::string_view name);
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
-// What programs ask every process of a job for: whether it is healthy, whether it is ready, its metrics.
+// The pages that every process of a job serves to monitoring programs: health, readiness and metrics.
 //
-//   /healthz   200 while this process does its work; 503, with the reason, when it should be started again
-//   /readyz    200 while it can do what it is for; 503 with what it waits for
+//   /healthz   200 while this process works; 503, with the reason, when it should be restarted
+//   /readyz    200 while it can fulfil its purpose; 503 with what it waits for
 //   /metrics   for Prometheus
 //
 // Threading: thread-safe.

@@ -1,6 +1,7 @@
-// Who may ask a page for what (docs/security.md). A listener that only this machine reaches answers everybody who names
-// it by a loopback name: a page of another site, which a name server led here, names another. Any other listener asks
-// for a credential, in the header Authorization, or in a link, whose token becomes a cookie.
+// Access control of the pages (docs/security.md). A listener that is reachable from this machine only answers every
+// request whose Host is a loopback name; another name may be that of a foreign site whose DNS points here (DNS
+// rebinding). Any other listener demands a credential: in the header Authorization, or as a token in a link, which
+// becomes a cookie.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_COMMON_HTTP_PAGE_ACCESS_H_
@@ -18,12 +19,13 @@ namespace lockstep {
 
 class PageAccess {
  public:
-  // OK when `credential` lets its holder read; else the reason, for people.
+  // OK when the holder of `credential` may read; else the reason, for people.
   using Check = std::function<absl::Status(const std::string& credential)>;
 
   explicit PageAccess(Check check) : check_(std::move(check)) {}
 
-  // What a caller gets who may not have what it asks for, or whose link is to become a cookie; nullopt: it may.
+  // The response to a request that is not allowed, or whose link is to become a cookie; nullopt when the request is
+  // allowed.
   std::optional<HttpResponse> Refuse(const HttpRequest& request) const;
 
  private:

@@ -1,6 +1,6 @@
-// Where a job is kept, opened: its directory on this machine, or its place in a bucket (s3://bucket/prefix).
+// Opens the place where a job is kept: its directory on this machine, or its prefix in a bucket (s3://bucket/prefix).
 //
-// Threading: thread-safe; opening a place and every call to what it gives block on the storage.
+// Threading: thread-safe; opening a place and every call of the storages that it returns block.
 #ifndef LOCKSTEP_COMMON_JOB_PLACE_JOB_PLACE_H_
 #define LOCKSTEP_COMMON_JOB_PLACE_JOB_PLACE_H_
 
@@ -21,16 +21,16 @@ namespace lockstep {
 
 class JobPlace {
  public:
-  // Parts of checkpoints that are on their way to a bucket at once: 8 MiB of memory each.
+  // Parts of checkpoints that are sent to a bucket at the same time; each takes 8 MiB of memory.
   static constexpr int kSenders = 8;
   // How long a call to a bucket waits for an answer; a directory has no such limit.
   static constexpr absl::Duration kPatience = absl::Seconds(60);
 
-  // Opens what is there. NotFound: there is no such directory; nothing is asked of a bucket yet. A bucket's keys and
-  // endpoint are those of the environment (common/object_store/s3_credentials.h). InvalidArgument: the URL or one of
-  // those settings is wrong.
+  // Opens an existing place. NotFound when there is no such directory; a bucket is not contacted yet. A bucket's keys
+  // and endpoint are those of the environment (common/object_store/s3_credentials.h). InvalidArgument when the URL or
+  // one of those settings is wrong.
   static absl::StatusOr<std::unique_ptr<JobPlace>> Open(const std::string& where, absl::Duration patience = kPatience);
-  // The same, and makes the directory.
+  // As Open, but creates a missing directory.
   static absl::StatusOr<std::unique_ptr<JobPlace>> Create(const std::string& where);
 
   explicit JobPlace(std::unique_ptr<Storage> directory) : directory_(std::move(directory)) {}
@@ -41,7 +41,7 @@ class JobPlace {
   explicit JobPlace(ObjectStore* objects) : bucket_(std::make_unique<BucketStorage>(objects)) {}
 
   Storage& storage() const { return bucket_ == nullptr ? *directory_ : *bucket_; }
-  // Null: it is a directory.
+  // Null when the place is a directory.
   BucketStorage* bucket() const { return bucket_.get(); }
 
  private:
@@ -53,10 +53,11 @@ class JobPlace {
 // Whether `where` names a place in a bucket.
 bool IsInBucket(absl::string_view where);
 
-// The newest whole record of the job's log in a bucket; nullopt: there is none. Codes of CommitLog::Read.
+// The newest whole record of the job's log in a bucket; nullopt when there is none. Codes of CommitLog::Read.
 absl::StatusOr<std::optional<CommitRecord>> ReadNewestRecord(BucketStorage& bucket);
 
-// Where the chief of the newest term of a job in a bucket listens, HOST:PORT. NotFound: none does (yet).
+// Where the chief of the newest term of a job in a bucket listens, HOST:PORT. NotFound when no address is recorded
+// (yet).
 absl::StatusOr<std::string> ReadAddressInLog(BucketStorage& bucket);
 
 }  // namespace lockstep

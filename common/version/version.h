@@ -1,4 +1,4 @@
-// The version that every program prints and every worker tells its chief.
+// The version that every program prints.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_VERSION_VERSION_H_
