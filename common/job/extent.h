@@ -1,6 +1,6 @@
-// Extents of training in steps: how long a job is, how far apart things are. One step uses
-// `global_batch_size` samples of an endless stream of epochs, so an epoch need not end with a step: whatever is
-// given in samples or epochs rounds up to the step that completes it.
+// Converts amounts of training (the length of a job, the distance between saves) to steps. One step uses
+// `global_batch_size` samples of an endless stream of epochs, so an epoch need not end with a step: an amount given in
+// samples or epochs rounds up to the step that completes it.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_COMMON_JOB_EXTENT_H_
@@ -20,7 +20,7 @@ namespace lockstep {
 // "10ep", "0.5ep", "500steps", "60000samples", "2h", "1h30m", "250ms", "auto". InvalidArgument says what is wrong.
 absl::StatusOr<job::Amount> ParseAmount(absl::string_view text);
 
-// Whether the learning rate of such a schedule depends on when the job ends.
+// Whether the learning rate of this schedule depends on the step at which the job ends.
 bool ScheduleEndsWithJob(job::Schedule::Name name);
 
 // The shortest text that ParseAmount reads as `amount`.
@@ -34,10 +34,10 @@ std::optional<absl::Duration> AmountTime(const job::Amount& amount);
 // global_batch_size > 0.
 std::optional<int64_t> StepsOf(const job::Amount& amount, int64_t epoch_samples, int64_t global_batch_size);
 
-// Samples of one forward and backward pass: `train.micro_batch`, else a logical shard.
+// Samples of one forward and backward pass: `train.micro_batch`, else the size of a logical shard.
 int64_t PassBatch(const job::JobSpec& spec);
 
-// The job's last step, nullopt when a clock ends it.
+// The job's last step; nullopt when its duration is a time.
 std::optional<int64_t> TotalSteps(const job::JobSpec& spec, int64_t train_samples);
 
 }  // namespace lockstep

@@ -1,4 +1,5 @@
-// From stage 1 to stage 2: the model, data and train sections of a job as the request that the metagraph is built from.
+// From stage 1 to stage 2: turns the model, data and train sections of a job into the request from which the metagraph
+// is built.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_COMMON_JOB_GRAPH_REQUEST_H_
@@ -19,30 +20,30 @@
 
 namespace lockstep {
 
-// What the job's model takes, as far as that is known before the data is opened: the inputs of `imported`, the tokens
-// of a built-in language model, the stated input of another one; nothing for built-in architectures that adapt to the
-// data.
+// The inputs of the job's model as far as they are known before the data is opened: those of `imported`, the tokens of
+// a built-in language model, or the input that the job states; empty for built-in architectures that adapt to the data.
 std::vector<GraphInput> KnownInputs(const JobSpec& spec, const Graph* imported);
 
-// Which numbers the model takes at `input` of KnownInputs, when it picks rows by them.
+// The index range of `input`, one of KnownInputs, when the model picks rows by its elements.
 std::optional<IndexRange> KnownRange(const JobSpec& spec, const Graph* imported, const std::string& input);
 
 // The request for the job's metagraph. `inputs` and `labels` describe one sample as the data source delivers it,
-// without the batch, and `labels` without a name is for data that has none; a single input feeds the model's only one,
-// several feed those of their names. `imported`: the graph of `model.onnx`; null for a built-in architecture, whose
-// input is called "inputs" and has the shape `model.builtin.input`, else that of the data, to which `lenet` adds the
-// channel of a [height, width]. Shapes have to be those of the data but for dimensions of 1; an `mlp` flattens what it
-// gets. InvalidArgument when the shape of the job is not that of the data, or a schedule does not fit the duration.
+// without the batch; data without labels has `labels` without a name. A single input feeds the model's only one,
+// several feed the inputs of the same names. `imported` is the graph of `model.onnx`; null for a built-in architecture,
+// whose input is called "inputs" and has the shape `model.builtin.input`, else that of the data, to which `lenet` adds
+// a channel dimension where it is [height, width]. Model and data must have the same shapes except for dimensions of 1;
+// an `mlp` flattens its input. InvalidArgument when the shape of the job is not that of the data, or a schedule does
+// not fit the duration.
 absl::StatusOr<MetaGraphRequest> MakeMetaGraphRequest(const JobSpec& spec, const Graph* imported,
                                                       absl::Span<const TensorSpec> inputs, const TensorSpec& labels,
                                                       int64_t train_samples);
 
-// The graph of a resolved built-in model alone, with the input called `input`. InvalidArgument when the architecture
+// The forward graph of a resolved built-in model, with the input called `input`. InvalidArgument when the architecture
 // needs the shape of a sample and it is not stated.
 absl::StatusOr<Graph> BuildBuiltin(const job::BuiltinModel& builtin, const std::string& input);
 
-// The update of a job: optimizer, schedule in steps, clipping, what a NaN does. InvalidArgument when the warm-up does
-// not end before the job does.
+// The update rule of a job: optimizer, schedule in steps, clipping, and the reaction to NaN. InvalidArgument when the
+// warm-up does not end before the job does.
 absl::StatusOr<UpdateRule> MakeUpdateRule(const JobSpec& spec, int64_t train_samples);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// What the hooks of a job need beyond what each of their keys says: names that differ, one condition and something to
-// do, and both fit together.
+// The rules of hooks that span several keys: names are unique, and every hook has one condition and an action that fits
+// it.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_COMMON_JOB_HOOK_RULES_H_
@@ -12,10 +12,10 @@
 
 namespace lockstep::job {
 
-// Commands named by a path become absolute: `directory` is the job file's.
+// Makes command paths absolute; relative ones are relative to `directory`, that of the job file.
 void ResolveHooks(const std::string& directory, JobSpec& spec);
 
-// Adds what is wrong with the hooks of `spec`.
+// Adds the mistakes in the hooks of `spec`.
 void ValidateHooks(const Places& places, const JobSpec& spec, JobMistakes& mistakes);
 
 }  // namespace lockstep::job

@@ -1,4 +1,4 @@
-// What the keys of a folder of images, and of changes of images, need from each other.
+// The rules across the keys of image folders and of image augmentation.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_COMMON_JOB_IMAGE_RULES_H_
@@ -15,9 +15,9 @@ struct ImageMistake {
   const char* message;
 };
 
-// Of a section that names data files.
+// The mistakes in a section that names data files.
 std::vector<ImageMistake> ImageMistakes(const job::DataFiles& files);
-// Of data.augment.
+// The mistakes in data.augment.
 std::vector<ImageMistake> AugmentMistakes(const job::Data& data);
 
 }  // namespace lockstep

@@ -1,9 +1,9 @@
-// Stage 1: job file -> JobSpec. Reads YAML by walking the descriptors of protos/job.proto, so that a key is known,
-// checked, defaulted and printed by its line there alone. What comes out is resolved: defaults are filled in, paths
-// are absolute, and every rule across keys holds.
+// Stage 1: job file -> JobSpec. Reads YAML by walking the descriptors of protos/job.proto, so that one line of that
+// file defines a key's name, type, limits, default and description. The result is resolved: defaults are filled in,
+// paths are absolute, and every rule across keys holds.
 //
 // Errors are InvalidArgument: "job.yaml:12:3: train.logical_shards: ..." with what was found, what is allowed, and for
-// a misspelt name the one that was probably meant; a line for each mistake. A file that cannot be read is NotFound or
+// a misspelt name the closest known one; one line for each mistake. A file that cannot be read is NotFound or
 // PermissionDenied.
 //
 // Threading: thread-safe (pure functions; LoadJob reads one file).
@@ -29,7 +29,8 @@ using JobSpec = job::JobSpec;
 // YAML; `null` takes a key back to its default.
 absl::StatusOr<JobSpec> LoadJob(const std::string& path, absl::Span<const std::string> overrides = {});
 
-// As LoadJob for a text in memory; `path` names it in messages and is what relative paths are relative to.
+// As LoadJob for a text in memory; `path` names it in messages, and relative paths in it are relative to the directory
+// of `path`.
 absl::StatusOr<JobSpec> ParseJob(absl::string_view text, const std::string& path,
                                  absl::Span<const std::string> overrides = {});
 
@@ -52,18 +53,18 @@ class JobPlaces {
   std::map<std::string, std::string> places_;
 };
 
-// A job as far as it can be read.
+// The result of reading a job file that may have mistakes.
 struct JobReading {
-  JobSpec spec;  // what is mistaken has its default, or nothing
+  JobSpec spec;  // a mistaken key has its default or no value
   JobPlaces places;
   JobMistakes mistakes;
 };
 JobReading ReadJob(const std::string& path, absl::Span<const std::string> overrides = {});
 
-// The resolved job as YAML in the order of the proto. ParseJob of it gives `spec` again.
+// The resolved job as YAML in the order of the proto; ParseJob turns it back into `spec`.
 std::string ResolvedYaml(const JobSpec& spec);
 
-// What separates two resolved jobs.
+// The differences between two resolved jobs.
 struct JobDifference {
   // One setting: its path in the job file ("train.optimizer.lr") and both values as YAML; "" where it is absent.
   struct Setting {
@@ -79,7 +80,7 @@ struct JobDifference {
   std::string RefusedText() const;
 };
 
-// Compares the job of a checkpoint with the one to go on with. The order of keys is that of the proto.
+// Compares the job of a checkpoint with the job that is to continue from it. The order of keys is that of the proto.
 JobDifference CompareJobs(const JobSpec& before, const JobSpec& after);
 
 }  // namespace lockstep

@@ -31,7 +31,7 @@ inline std::string With(const std::string& from, const std::string& to) {
   return absl::StrReplaceAll(kJob, {{from, to}});
 }
 
-// What a text that is a job says.
+// The job that a valid text describes.
 inline JobSpec Good(const std::string& text, const std::vector<std::string>& overrides = {}) {
   const auto spec = ParseJob(text, "/jobs/job.yaml", overrides);
   INFO(spec.status());

@@ -1,5 +1,4 @@
-// From stage 1 to stage 2 for a model that a job brings along: the ONNX file that `model.onnx` names, imported for the
-// job's batch.
+// Imports the ONNX file that `model.onnx` names, for the job's batch: the model's way from stage 1 to stage 2.
 //
 // Threading: thread-safe; blocks on the file system.
 #ifndef LOCKSTEP_COMMON_JOB_LOAD_MODEL_H_
@@ -13,7 +12,7 @@
 
 namespace lockstep {
 
-// Nothing for a built-in architecture. Errors as ReadOnnxFile and ImportOnnx.
+// nullopt for a built-in architecture. Errors as ReadOnnxFile and ImportOnnx. `evaluate` folds constants.
 absl::StatusOr<std::optional<ImportedModel>> LoadModel(const JobSpec& spec, const NodeEvaluator& evaluate);
 
 }  // namespace lockstep

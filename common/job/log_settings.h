@@ -1,4 +1,4 @@
-// The log settings of a job, `observe.log`, for the process that reads the job.
+// Applies the log settings of a job, `observe.log`, to the process that reads the job.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_COMMON_JOB_LOG_SETTINGS_H_
@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// From now on this process writes what the job asks for, in its format. The role of the log stays.
+// Sets the level and format of this process's log to those of the job; other log options stay.
 void ApplyLogSettings(const JobSpec& spec);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// What is wrong with a job file, all of it, and which keys are left without the value that was meant: what depends on
-// those alone cannot be judged.
+// Collects all mistakes in a job file, and records which keys do not have their intended value: rules that depend on
+// such a key are not checked.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_COMMON_JOB_MISTAKES_H_
@@ -15,21 +15,21 @@ namespace lockstep {
 
 class JobMistakes {
  public:
-  // A mistake that leaves `key` ("train.optimizer.lr", "" for the whole file) without its value. Ignores OK, and a
-  // mistake that was added before.
+  // Adds a mistake that leaves `key` ("train.optimizer.lr", "" for the whole file) without its intended value. Ignores
+  // OK, and a mistake that was added before.
   void Add(const std::string& key, absl::Status mistake);
-  // A mistake that leaves every key as it was meant, such as a key that does not exist.
+  // Adds a mistake that leaves no key without its intended value, such as an unknown key.
   void AddBeside(absl::Status mistake);
 
   bool empty() const { return all_.empty(); }
   // In the order in which they were found.
   const std::vector<absl::Status>& all() const { return all_; }
-  // OK, or all of them, one a line, with the code of the first.
+  // OK, or all mistakes, one per line, with the code of the first.
   absl::Status status() const;
 
-  // Whether `key` has not the value that was meant: a mistake is there or in a section above.
+  // Whether `key` lacks its intended value, because of a mistake in it or in a section above it.
   bool IsSpoilt(absl::string_view key) const;
-  // Whether `key` or anything in it has not.
+  // Whether `key`, or any key below it, lacks its intended value.
   bool IsTouched(absl::string_view key) const;
 
  private:

@@ -1,4 +1,4 @@
-// How the data section of a job wants inputs converted.
+// The conversion of inputs that the data section of a job asks for.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_COMMON_JOB_NORMALISATION_H_

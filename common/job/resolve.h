@@ -1,4 +1,4 @@
-// From what the file says to what the job is: defaults, paths, and the rules that hold across keys.
+// Resolves a job that was read: fills in defaults, makes paths absolute, and checks the rules across keys.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_COMMON_JOB_RESOLVE_H_
@@ -13,10 +13,10 @@
 namespace lockstep::job {
 
 // Fills in every default and notes missing and inapplicable keys, then makes paths absolute: relative ones are relative
-// to `directory`, itself absolute. What depends on a value that was already mistaken is not judged.
+// to `directory`, itself absolute. Keys that depend on a mistaken value are not checked.
 void FillDefaults(const Places& places, const std::string& directory, JobSpec& spec, JobMistakes& mistakes);
 
-// The rules across keys; those between keys that are not mistaken themselves. REQUIRES: defaults are filled in.
+// Checks the rules across keys, except those that involve a mistaken key. REQUIRES: defaults are filled in.
 void Validate(const Places& places, const JobSpec& spec, JobMistakes& mistakes);
 
 }  // namespace lockstep::job

@@ -1,5 +1,6 @@
-// The values of a job file as text: one reader and one writer per type of the proto, the one the inverse of the other.
-// A value message (Amount, WorkerRange, ByteSize, GpuMemory, google.protobuf.Duration) is written as one scalar.
+// Converts the values of a job file from and to text: one reader and one writer per type of the proto, each the inverse
+// of the other. A value message (Amount, WorkerRange, ByteSize, GpuMemory, google.protobuf.Duration) is written as one
+// scalar.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_COMMON_JOB_SCALAR_H_
@@ -16,7 +17,7 @@
 
 namespace lockstep::job {
 
-// One scalar of the file. `quoted` tells "8" from 8: numbers and booleans must not be quoted.
+// One scalar of the file. `quoted` distinguishes "8" from 8: numbers and booleans must not be quoted.
 struct ScalarText {
   std::string text;
   bool quoted = false;
@@ -40,7 +41,7 @@ std::string ExpectedText(const google::protobuf::FieldDescriptor* field);
 // The values of an enum as they are written, without the unspecified one.
 std::vector<std::string> EnumTexts(const google::protobuf::EnumDescriptor* type);
 
-// Sets `field` of `message`, or appends to it if it is repeated, from one scalar, and holds it against the limits of
+// Sets `field` of `message`, or appends to it if it is repeated, from one scalar, and checks it against the limits of
 // its Key. InvalidArgument says what was expected and what was found, without the place.
 absl::Status SetScalar(const ScalarText& scalar, const google::protobuf::FieldDescriptor* field,
                        google::protobuf::Message* message);

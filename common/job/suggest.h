@@ -1,4 +1,4 @@
-// "Did you mean": the nearest of some names to one that is not among them.
+// "Did you mean ...": finds the known name that is nearest to an unknown one.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_COMMON_JOB_SUGGEST_H_

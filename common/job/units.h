@@ -27,13 +27,13 @@ absl::StatusOr<GpuMemory> ParseGpuMemory(absl::string_view text);
 // "1:8", or "4" for exactly four; 1 <= min <= max.
 absl::StatusOr<WorkerRange> ParseWorkerRange(absl::string_view text);
 
-// The shortest texts that the above read as the same value.
+// The shortest text that the parser above reads as the same value.
 std::string TimeText(absl::Duration time);
 std::string ByteSizeText(const ByteSize& size);
 std::string WorkerRangeText(const WorkerRange& range);
 std::string GpuMemoryText(const GpuMemory& memory);
 
-// The bytes that `memory` allows of a GPU with `total_bytes`; 0: no limit.
+// The number of bytes that `memory` allows on a GPU with `total_bytes`; 0: no limit.
 int64_t GpuMemoryBytes(const GpuMemory& memory, int64_t total_bytes);
 
 // The shortest text that reads as `value`; whole numbers without an exponent.

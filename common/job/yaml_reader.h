@@ -1,5 +1,5 @@
 // YAML text -> the messages of a job, by walking the descriptors of protos/job.proto. Knows keys, types and limits;
-// rules across keys and defaults are resolve.h's. Remembers where each key stands, so that later checks can say so too.
+// rules across keys and defaults are resolve.h's. Records the place of each key, so that later checks can name it.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_COMMON_JOB_YAML_READER_H_
@@ -19,7 +19,7 @@ namespace lockstep::job {
 
 using Places = JobPlaces;
 
-// Reads the whole text of a job file into `spec`: what can be read, with the rest in `mistakes`.
+// Reads the whole text of a job file into `spec`; whatever cannot be read goes to `mistakes`.
 void ReadYaml(absl::string_view text, Places& places, JobSpec& spec, JobMistakes& mistakes);
 
 // Applies one "a.b.c=value" of --set. A key that the file gives is replaced, a list as a whole, a section key by key;
