@@ -1,5 +1,5 @@
-// Text of others (models, files, peers) as it may be shown: nothing in it moves the cursor, changes colours or pretends
-// to be a line of its own.
+// Escapes foreign text (from models, files, peers) for display, so that it cannot move the cursor, change colours or
+// look like a line of its own.
 //
 // Threading: thread-safe (a pure function).
 #ifndef LOCKSTEP_COMMON_LOG_ESCAPE_H_
@@ -11,12 +11,12 @@
 
 namespace lockstep {
 
-// Control characters (C0, DEL, and C1 as UTF-8 writes them) become \xNN; tabs stay; what follows a line end is set in
-// by four spaces.
+// Control characters (C0, DEL, and C1 as UTF-8 writes them) become \xNN; tabs stay; every line after the first is
+// indented by four spaces.
 std::string EscapeControls(absl::string_view text);
 
-// As much for text that comes byte by byte, `before` being the byte before this one (0: none), except that line ends
-// stay as they are.
+// The same for text that arrives byte by byte, except that line ends stay unchanged. `before` is the preceding byte, 0
+// if there is none.
 std::string EscapeControl(char byte, char before);
 
 }  // namespace lockstep

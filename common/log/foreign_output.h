@@ -1,11 +1,12 @@
-// What others write to this process's outputs (libraries, the C library when it aborts, child processes) while its own
-// lines are JSON: each of their lines is handed over, so that it can be made an object, and programs read nothing else.
+// Captures what other code (libraries, the C library on abort, child processes) writes to this process's outputs while
+// its log lines are JSON. Each captured line is handed over to be wrapped in a JSON object, so that the outputs contain
+// nothing else.
 //
-// The outputs lead into a pipe from then on, which a thread reads; the log writes to what they led to before. When the
-// process aborts, what stands in the pipe is handed over first.
+// The outputs are redirected to a pipe, which a thread reads; the log writes to their original targets. When the
+// process aborts, the content of the pipe is handed over first.
 //
 // Invariants
-//   * Whoever writes waits for nobody: the thread hands lines to a queue.
+//   * A writer never waits for a reader of the output: the thread only hands lines to a queue.
 //   * A line is cut at 64 KiB.
 // Threading: thread-safe.
 #ifndef LOCKSTEP_COMMON_LOG_FOREIGN_OUTPUT_H_
@@ -19,15 +20,15 @@
 
 namespace lockstep {
 
-// Begins it, once; later calls do nothing. `take` gets lines without their ends, on a thread of its own. `written`,
-// async-signal-safe: what `take` got is where it belongs; a process that aborts waits for it, for a second at most.
-// Where there are no descriptors left everything stays as it is.
+// Starts the capture; later calls do nothing. `take` gets lines without their ends, on a thread of its own. `written`
+// must be async-signal-safe and tells whether all lines that `take` got have been written; an aborting process waits
+// for that, for at most a second. When no descriptors are left, nothing is redirected.
 void CaptureForeignOutput(std::function<void(absl::string_view line)> take, bool (*written)());
 
-// The descriptor of what `fd`, 1 or 2, led to when this process began: `fd` itself as long as nothing is captured.
+// A descriptor of the original target of `fd`, 1 or 2: `fd` itself as long as nothing is captured.
 int OwnOutput(int fd);
 
-// Waits, for `patience` at most, until everything that was written before was handed over.
+// Waits, for at most `patience`, until everything written before has been handed over.
 void DrainForeignOutput(absl::Duration patience);
 
 }  // namespace lockstep

@@ -1,11 +1,12 @@
-// A way out of the process that never makes its users wait: texts are queued, and a thread of the queue's own writes
-// them. A terminal that was stopped (Ctrl-S), a pager that does not read and a hung disk then stop that thread alone.
+// An output queue that never makes its callers wait: texts are queued, and a thread of the queue writes them. A
+// terminal that was stopped (Ctrl-S), a pager that does not read, or a hung disk blocks that thread alone.
 //
 // Invariants
 //   * Write and SetLive never block on the output.
-//   * What is kept is bounded. Progress is dropped first, then new lines; both are counted. A last line is always kept.
-//   * A descriptor that cannot be written any more (its reader or its terminal is gone) takes everything and shows
-//     nothing. A text that a file has no room for is lost, and later ones are tried again.
+//   * The queue is bounded. When it is full, progress is dropped first, then new lines; both are counted. A last line
+//     is never dropped.
+//   * Once a descriptor cannot be written any more (its reader or terminal is gone), its texts are discarded. A text
+//     that does not fit on a full disk is lost, and later ones are tried again.
 // The live line is the last row of a terminal. It is erased before a text and drawn again after it, to the width that
 // the terminal has at that moment.
 //
@@ -36,7 +37,7 @@ struct DroppedOutput {
 
 class OutputQueue {
  public:
-  // Writes a live line of at most `columns` characters. Runs on the queue's thread under its lock: must not touch
+  // Returns a live line of at most `columns` characters. Runs on the queue's thread under its lock: must not touch
   // shared state or the queue.
   using LiveLine = std::function<std::string(int columns)>;
 
@@ -45,13 +46,13 @@ class OutputQueue {
 
   // Queues `text`, with its line ends, for the descriptor `fd`.
   void Write(int fd, std::string text, OutputKind kind);
-  // Draws `line` at the end of what the terminal `fd` shows, in place of the one before; nullptr: none from now on.
+  // Shows `line` as the last row of the terminal `fd`, in place of the previous one; nullptr removes it.
   void SetLive(int fd, LiveLine line);
   // Another process draws a live line on the terminal that this queue writes to: every text erases it first.
   void ShareTerminal();
-  // What was dropped since the last call, as soon as there is room again to say so; zeros otherwise.
+  // The numbers dropped since the last call, once there is room again to report them; zeros otherwise.
   DroppedOutput TakeDropped();
-  // Waits until everything was written. False when the output took nothing for `patience`.
+  // Waits until everything is written. False when the output accepted nothing for `patience`.
   bool Flush(absl::Duration patience);
   // True when everything was written. Async-signal-safe.
   bool IsIdle() const { return idle_; }
@@ -66,7 +67,7 @@ class OutputQueue {
   void Run();
   void WriteAll(int fd, const std::string& text);
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !entries_.empty() || live_changed_; }
-  // The next bytes to write: a text, behind the eraser of the live line, or the live line.
+  // The next bytes to write: a text, preceded by the control sequence that erases the live line, or the live line.
   Entry TakeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t limit_bytes_;
@@ -86,13 +87,13 @@ class OutputQueue {
   std::set<int> dead_;                      // owned by the thread
 };
 
-// The queue for one of this process's own outputs, 1 or 2: the same for both where they lead to the same place, so that
-// their order stays.
+// The queue of one of this process's own outputs, 1 or 2. Both share a queue when they lead to the same place, so that
+// their order is kept.
 OutputQueue& ProcessOutput(int fd);
 
-// What may be written to a terminal, or to what is none.
+// Which control sequences may be written to an output.
 struct TerminalStyle {
-  bool live = false;    // it obeys control sequences: a line can be rewritten
+  bool live = false;    // it is a terminal with control sequences: a line can be rewritten
   bool colour = false;  // and colours are wanted
 };
 

@@ -33,21 +33,21 @@ struct LogRecord {
   int64_t at_ms = 0;  // since 1970
   LogLevel level = LogLevel::info;
   std::string part;        // of the program: chief, worker, run
-  std::string worker;      // which one it is, or which one a chief's line is about; "": none
+  std::string worker;      // the worker that writes it, or that a chief's line is about; "": none
   std::string generation;  // "3.7"; "": none was formed yet
   int64_t step = -1;       // -1: not known
-  std::string event;       // of a line about the course of the job: "saved"; else ""
+  std::string event;       // the name of a LogEvent, such as "saved"; else ""
   std::string message;
-  std::vector<std::pair<std::string, Value>> fields;  // more for programs, under names that a record does not use
+  std::vector<std::pair<std::string, Value>> fields;  // further values for programs; names differ from the above
 };
 
-// One line, without its end; `step` among the fields stands in place of the record's. What is not known is left out.
-// Bytes that are no UTF-8 are replaced.
+// One line, without its end. A field called `step` replaces the record's step. Unknown members are left out, and bytes
+// that are no UTF-8 are replaced.
 std::string LogRecordJson(const LogRecord& record);
-// The record of such a line; nullopt for what is none.
+// Parses such a line; nullopt when it is malformed.
 std::optional<LogRecord> ParseLogRecord(absl::string_view json);
 
-// What stands behind the time, without an end. Control characters are shown as escapes, and further lines are set in.
+// The text form without time and line end. Control characters are escaped, and continuation lines are indented.
 std::string LogRecordText(const LogRecord& record, bool colour);
 // "2026-11-27T12:00:01.123Z"
 std::string LogTimeText(int64_t at_ms);
