@@ -1,6 +1,6 @@
-// How long an answer is waited for: four times what answers took, so that a distant peer is waited for longer and one
-// nearby is given up soon; twice as long after each one that did not come, so that a peer whose distance nobody knows
-// yet is found within a few attempts.
+// An adaptive time limit for answers: four times the time that answers took, so that a distant peer gets longer and a
+// near one is given up soon. It doubles after each missing answer, so that a peer of unknown distance is reached within
+// a few attempts.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_COMMON_NET_ANSWER_LIMIT_H_

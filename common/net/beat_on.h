@@ -1,4 +1,4 @@
-// The smallest call of a chief, for tests of the way to it.
+// Makes the smallest call of a chief, a heartbeat, for tests of the connection to it.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_COMMON_NET_BEAT_ON_H_

@@ -1,11 +1,11 @@
-// DIR/chief/address: where the chief of a job's directory listens. The file is bound to its directory: a copy of the
-// directory holds the address of the chief of the original, and must not lead anybody there.
+// DIR/chief/address: the file that says where the chief of a job's directory listens. It is bound to its directory: a
+// copy of the directory contains the address of the original's chief, and must not be used to reach it.
 //
-// The first line is HOST:PORT; the second, "lock <n>", says which chief/lock lay beside the file when it was written
-// (the file's number on its file system, which no copy has); the last is the digest of the lines before it. An address
-// of one line, of an earlier program or put there by hand, is taken as it is.
+// The first line is HOST:PORT; the second, "lock <n>", identifies the chief/lock beside it when it was written (the
+// file's number on its file system, which no copy has); the last is the digest of the lines before it. A file of one
+// line, written by an earlier program or by hand, is accepted without these checks.
 //
-// Threading: as the storage; every call blocks.
+// Threading: thread-safe if the storage is; every call blocks.
 #ifndef LOCKSTEP_COMMON_NET_CHIEF_ADDRESS_H_
 #define LOCKSTEP_COMMON_NET_CHIEF_ADDRESS_H_
 
@@ -22,9 +22,8 @@ namespace lockstep {
 std::string EncodeChiefAddress(absl::string_view address, uint64_t lock_identity);
 
 // Reads the address at `path`, HOST:PORT, with the lock at `lock_path` beside it. NotFound: no chief ever listened;
-// DataLoss: the file is damaged; FailedPrecondition: another lock lay beside it when it was written, so it is of the
-// directory that this one is a copy of, or of a chief whose lock somebody removed. A chief that lives writes its own
-// again.
+// DataLoss: the file is damaged; FailedPrecondition: another lock was beside it when it was written, so this directory
+// is a copy, or somebody removed the chief's lock. A running chief rewrites its address.
 absl::StatusOr<std::string> ReadChiefAddress(const Storage& storage, absl::string_view path,
                                              absl::string_view lock_path);
 

@@ -1,4 +1,4 @@
-// The first message of a TLS connection, read before anything answers it (RFC 8446, 4.1.2; the server name: RFC 6066,
+// Parses the first message of a TLS connection before anything answers it (RFC 8446, 4.1.2; the server name: RFC 6066,
 // 3).
 //
 // Threading: thread-safe (pure functions).
@@ -12,20 +12,20 @@
 
 namespace lockstep {
 
-// A longer ClientHello is none for us: those of gRPC have some 300 bytes, with a key of the post-quantum kind 1,600.
+// A longer ClientHello is refused: those of gRPC have some 300 bytes, or 1,600 with a post-quantum key share.
 constexpr size_t kMostHelloBytes = 4096;
 
 struct ClientHello {
   enum class State {
-    kPartial,  // a ClientHello may begin so; more bytes decide
+    kPartial,  // a valid beginning; more bytes are needed
     kNone,     // something else, or damaged
     kWhole,
   };
   State state = State::kNone;
-  std::string server_name;  // as it stands there; empty: none is asked for
+  std::string server_name;  // as sent; empty: no server name was sent
 };
 
-// What `bytes`, the first that a connection brought, are. A ClientHello in more than one record is kNone.
+// Classifies the first bytes of a connection. A ClientHello in more than one record is kNone.
 ClientHello ReadClientHello(absl::string_view bytes);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// A TCP proxy that hands every byte on a fixed time after it came, in both directions, and may change it: a distant
-// peer and somebody on the way, for tests.
+// A TCP proxy for tests that forwards every byte after a fixed delay, in both directions, and may change it. It stands
+// for a distant peer, and for an attacker on the path.
 //
 // Threading: thread-safe; a thread for each direction of each connection. The destructor ends and joins them.
 #ifndef LOCKSTEP_COMMON_NET_DELAYING_PROXY_H_
@@ -18,8 +18,8 @@ namespace lockstep {
 
 class DelayingProxy {
  public:
-  // Changes bytes on their way, the next ones of one direction of a connection; `offset` of them have gone before.
-  // Called by several threads at once.
+  // Changes the next bytes of one direction of a connection, of which `offset` bytes were forwarded before. Called by
+  // several threads at once.
   using Change = std::function<void(bool to_target, uint64_t offset, std::string& bytes)>;
 
   // Listens on a free port of the loopback and connects to `target_port` there. `one_way`: the delay of each direction.

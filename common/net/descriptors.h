@@ -1,5 +1,5 @@
-// How many files and sockets a process may have open. The usual soft limit, 1,024, is too low for a chief with more
-// than 500 workers, and for a worker with as many peers; the hard one is far higher almost everywhere.
+// The limit on files and sockets that a process may have open. The usual soft limit, 1,024, is too low for a chief with
+// more than 500 workers, and for a worker with as many peers; the hard one is far higher almost everywhere.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_COMMON_NET_DESCRIPTORS_H_
@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// Raises the soft limit of this process to the hard one. Returns what holds then. Processes that it starts inherit it.
+// Raises the soft limit of this process to the hard one. Returns the new soft limit. Child processes inherit it.
 uint64_t RaiseDescriptorLimit();
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
-// Listens for the callers of a gRPC server, and gives it only connections that begin with a ClientHello for one of the
-// job's server names (chief_key.h), as holders of a credential send. gRPC reads nothing of anybody else, keeps no
-// memory for them, and makes no signature. Docs: docs/design/0021-chief-on-the-wire.md, docs/security.md (limits).
+// Accepts connections for a gRPC server, and passes on only those that begin with a ClientHello for one of the job's
+// server names (chief_key.h), which holders of a credential send. gRPC reads nothing from other callers, spends no
+// memory on them, and makes no signature for them. Docs: docs/design/0021-chief-on-the-wire.md, docs/security.md
+// (limits).
 //
 //   1 connected ──its ClientHello, for a name of the job──▶ (waits for room) ──▶ 2 gRPC's
 //       │   └─────its ClientHello, for another name──▶ 3 is shown the chief's certificate ──▶ 4 closed
@@ -8,10 +9,10 @@
 //
 // Invariants
 //   * A connection in 1 costs a descriptor and less than 1 KiB; of more than `most_guests` the oldest is closed. At
-//   most
-//     16 are in 3, and at most 100 a second get there: a handshake has its price.
-//   * At most 512 are in 2 without having brought a call with a secret (unproved_connections.h).
-//   * It accepts as long as it lives. Where descriptors run out, the oldest connections of strangers go first.
+//     most 16 are in 3, and at most 100 a second get there, since a handshake is expensive.
+//   * At most 512 connections in 2 have not yet brought a call with a secret (unproved_connections.h).
+//   * It accepts connections as long as it lives. When descriptors run out, it closes the oldest connections of
+//     strangers first.
 //
 // Threading: thread-safe. Owns one thread.
 #ifndef LOCKSTEP_COMMON_NET_GUARDED_LISTENER_H_
@@ -45,25 +46,27 @@ class GuardedListener {
   struct Options {
     std::string token;
     size_t most_guests = 1024;
-    // Hears of connections that were closed: from where (HOST:PORT), and why. On the listener's thread; must not block.
-    // One that its own end closed before it said anything is nobody's business: monitors ask so whether a port is open.
+    // Called for each connection that was refused, with the peer (HOST:PORT) and the reason. On the listener's thread;
+    // must not block. Not called when the peer closed the connection before it sent anything: monitors probe ports in
+    // that way.
     std::function<void(const std::string& peer, absl::string_view why)> refused;
   };
   // Takes a connection over, which does not block.
   using Admit = std::function<void(int listener, Descriptor connection)>;
 
-  // Listens; nobody is accepted before Start. CannotListen where it cannot; Internal: the token makes no key.
+  // Listens; no connection is accepted before Start. The error of CannotListen when the address is not available;
+  // Internal when no key can be derived from the token.
   static absl::StatusOr<std::unique_ptr<GuardedListener>> Listen(const HostPort& place, Options options);
-  // Nobody is admitted after this has returned.
+  // No connection is admitted after this has returned.
   ~GuardedListener();
   GuardedListener(const GuardedListener&) = delete;
   GuardedListener& operator=(const GuardedListener&) = delete;
 
   int port() const { return listeners_.port; }
-  // Once.
+  // Called once.
   void Start(Admit admit);
-  // A call with a secret of the job came from `peer`, as gRPC writes it. Until then a connection that was admitted
-  // counts as one of those that have proved nothing.
+  // To be called when a call with a secret of the job came from `peer`, as gRPC writes it. Until then an admitted
+  // connection counts as unproved.
   void Proved(absl::string_view peer) { unproved_.Proved(peer); }
 
  private:
@@ -82,7 +85,7 @@ class GuardedListener {
   void Accept(int listener);
   void Watch(Guests::iterator guest);
   void Pause(bool pause);
-  // Reads what there is to be read. The guest may be gone then.
+  // Reads what is available. May remove the guest.
   void Advance(Guests::iterator guest);
   void ReadHello(Guests::iterator guest);
   void AnswerStranger(Guests::iterator guest);
@@ -100,12 +103,12 @@ class GuardedListener {
   Descriptor wake_write_;
   UnprovedConnections unproved_;
   Admit admit_;
-  // Of the thread.
+  // Owned by the thread.
   Guests guests_;
   std::set<uint64_t> waiting_;  // those that may be admitted when there is room
   uint64_t next_guest_;
   size_t answering_ = 0;
-  absl::Time answers_since_ = absl::InfinitePast();  // a second of them
+  absl::Time answers_since_ = absl::InfinitePast();  // start of the second that answers_begun_ counts in
   int answers_begun_ = 0;
   bool paused_ = false;
   std::thread thread_;

@@ -1,4 +1,4 @@
-// Sockets that listen for a server of this machine, or the question whether there could be such.
+// Opens listening sockets for a server of this machine, or checks whether they could be opened.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_COMMON_NET_LISTEN_H_
@@ -14,20 +14,21 @@
 
 namespace lockstep {
 
-// FailedPrecondition, with the remedy: the port of `wanted` is in use, or its host is not of this machine.
+// The error when nothing can listen at `wanted`: FailedPrecondition, with the remedy. Its port is in use, or its host
+// is not of this machine.
 absl::Status CannotListen(const std::string& wanted);
 
-// They take connections to every address of a host, all at one port, and do not block in accept.
+// Sockets for every address of a host, all at one port. Their accept does not block.
 struct Listeners {
   std::vector<Descriptor> sockets;
   int port = 0;
 };
 
-// Listens at `place`; port 0: at any free one. Small writes on the connections go out at once. CannotListen where none
-// of the host's addresses is free. Blocks while the host is resolved.
+// Listens at `place`; port 0: at any free one. Connections have TCP_NODELAY. The error of CannotListen when none of the
+// host's addresses is free. Blocks while the host is resolved.
 absl::StatusOr<Listeners> ListenAt(const HostPort& place);
 
-// OK when a server could listen at `wanted`, HOST:PORT. Listens and stops at once. InvalidArgument: no such address.
+// OK when a server could listen at `wanted`, HOST:PORT. Listens briefly. InvalidArgument when `wanted` is no address.
 absl::Status CheckListen(const std::string& wanted);
 
 }  // namespace lockstep

@@ -25,7 +25,7 @@ class LoopbackServer {
   LoopbackServer& operator=(const LoopbackServer&) = delete;
 
   int port() const { return port_; }
-  int connections() const;  // that came so far
+  int connections() const;  // accepted so far
 
  private:
   void Accept();
@@ -44,7 +44,7 @@ class LoopbackServer {
 
 sockaddr_in LoopbackAddress(int port);
 
-// False when the connection does not take all of it.
+// Sends all of `bytes`; false when the connection fails before.
 bool SendAll(int socket, absl::string_view bytes);
 
 }  // namespace lockstep

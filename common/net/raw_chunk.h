@@ -1,5 +1,6 @@
-// Chunks of shares on the wire, whose data is sent from where it lies: the messages that protobuf would make copy it
-// twice, into themselves and into what gRPC sends. ShareChunk and FetchChunk of protos/session.proto have one form.
+// Chunks of shares in wire form, whose data is sent from where it lies in memory. Protobuf messages would copy the data
+// twice: into the message, and into the buffer that gRPC sends. ShareChunk and FetchChunk of protos/session.proto have
+// the same wire form.
 //
 // Threading: immutable; all functions are thread-safe.
 #ifndef LOCKSTEP_COMMON_NET_RAW_CHUNK_H_
@@ -16,8 +17,8 @@
 
 namespace lockstep {
 
-// The wire form of a chunk whose data is `pieces`, one after another, with their CRC-32C. The bytes stay as they are
-// while `owner` lives, which is dropped once gRPC has sent them, on any thread.
+// The wire form of a chunk whose data is `pieces`, one after another, with their CRC-32C. `owner` keeps the bytes alive
+// and unchanged; it is released, on any thread, once gRPC has sent them.
 grpc::ByteBuffer RawChunk(absl::Span<const absl::string_view> pieces, const std::shared_ptr<const void>& owner);
 
 // The wire form of a chunk with a header.

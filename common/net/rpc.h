@@ -1,4 +1,4 @@
-// What every gRPC client and server here has in common: limits, addresses and status conversion.
+// Shared by all gRPC clients and servers of the project: limits, addresses and status conversion.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_COMMON_NET_RPC_H_
@@ -31,9 +31,9 @@ struct HostPort {
 // "host:port" or "[v6]:port"; port 0 to 65535. InvalidArgument says what is wrong.
 absl::StatusOr<HostPort> ParseHostPort(absl::string_view text);
 
-// Words for people beside a call: what the caller has been at for a while. Long ones are cut.
+// Attaches a description, for people, of what the caller has been doing for a while to a call. Long ones are cut.
 void SetDoing(grpc::ClientContext& context, absl::string_view doing);
-// Those of a call; "" where there are none.
+// The description attached to a call; "" when there is none.
 std::string DoingOf(const grpc::ServerContextBase& context);
 
 absl::Status FromGrpc(const grpc::Status& status);

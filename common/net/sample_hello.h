@@ -1,4 +1,4 @@
-// What OpenSSL says first as a client, for tests.
+// Makes ClientHello messages with OpenSSL, for tests.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_COMMON_NET_SAMPLE_HELLO_H_
@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// A ClientHello, another one each time, that asks for the server `name`; "": for none.
+// A new ClientHello at each call, with the server name `name`; "": without one.
 std::string SampleHello(const std::string& name);
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
-// Shows a chief's certificate to a caller that did not ask for it by a name of the job (chief_key.h: ServerNameOf), so
-// that a caller with the token of another job learns that it has come to the wrong chief, and is not left with a
-// connection that breaks. Nothing is read from it but its part of the TLS handshake.
+// Shows a chief's certificate to a caller whose ClientHello names no server name of the job (chief_key.h:
+// ServerNameOf). A caller with the token of another job thereby learns that it reached the wrong chief, instead of only
+// seeing its connection break. Nothing but the TLS handshake is read from it.
 //
 // Threading: thread-compatible; one StrangerAnswers may make answers for several threads.
 #ifndef LOCKSTEP_COMMON_NET_STRANGER_ANSWER_H_
@@ -18,7 +18,7 @@ namespace lockstep {
 // One handshake, as the server, over a socket that does not block and stays the caller's.
 class StrangerAnswer {
  public:
-  // Goes on as far as the socket allows. False: the handshake is over, well or not.
+  // Continues the handshake as far as the socket allows. False when it is over, whether it succeeded or failed.
   bool Advance();
 
  private:
@@ -32,9 +32,9 @@ class StrangerAnswer {
 
 class StrangerAnswers {
  public:
-  // Internal: OpenSSL does not take the identity.
+  // Internal when OpenSSL rejects the identity.
   static absl::StatusOr<StrangerAnswers> Make(const ChiefIdentity& identity);
-  // Internal: OpenSSL has no memory. REQUIRES: SIGPIPE is ignored.
+  // Begins a handshake. Internal when OpenSSL has no memory. REQUIRES: SIGPIPE is ignored.
   absl::StatusOr<StrangerAnswer> Begin(int socket) const;
 
  private:

@@ -11,14 +11,14 @@
 
 namespace lockstep {
 
-// The environment variable that gives it where no file does.
+// The environment variable that holds the token when no file is given.
 inline constexpr char kTokenVariable[] = "LOCKSTEP_TOKEN";
 
 // Compares in a time that does not depend on where the first difference is.
 bool SameToken(absl::string_view a, absl::string_view b);
 
-// From `file`, or where that is empty from the environment. NotFound names both ways when there is none;
-// FailedPrecondition when other users of the machine may read the file.
+// Reads the token from `file`, or from the environment when `file` is empty. NotFound, which names both ways, when
+// there is none; FailedPrecondition when other users of the machine may read the file.
 absl::StatusOr<std::string> ReadCallerToken(const std::string& file);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// Connections that were given to gRPC and have not brought a call with a secret yet. They cost some 80 KiB each while
-// TLS and HTTP/2 begin, and whoever recorded a holder's ClientHello may open them: so their number has a limit.
+// Limits the connections that were given to gRPC and have not brought a call with a secret yet. Each costs some 80 KiB
+// while TLS and HTTP/2 start, and an attacker who recorded a holder's ClientHello can open them.
 //
 //   1 added ──a call with a secret came──▶ 3 forgotten
 //       │ └──closed by either end──▶ 3 forgotten
@@ -25,7 +25,8 @@ class UnprovedConnections {
  public:
   explicit UnprovedConnections(size_t most) : most_(most) {}
 
-  // Whether one more may be added at `now`, which never goes backwards; shuts down the oldest where that makes room.
+  // Whether one more connection may be added at `now`, which never goes backwards; shuts down the oldest if that makes
+  // room.
   bool MakeRoom(absl::Time now);
   // `connection` is a descriptor of its own (dup) of the one that gRPC has.
   void Add(absl::Time now, Descriptor connection);
@@ -46,8 +47,8 @@ class UnprovedConnections {
   std::map<std::string, std::list<Connection>::iterator> by_peer_ GUARDED_BY(mutex_);
 };
 
-// One text for an address and port, whether it is written as "ipv4:10.0.0.1:5", "ipv6:%5Bfe80::1%25eth0%5D:5",
-// "[::ffff:10.0.0.1]:5" or "10.0.0.1:5": without brackets, scheme and zone.
+// Normalises an address with a port, written as "ipv4:10.0.0.1:5", "ipv6:%5Bfe80::1%25eth0%5D:5", "[::ffff:10.0.0.1]:5"
+// or "10.0.0.1:5", to one text without brackets, scheme and zone.
 std::string PeerText(absl::string_view peer);
 
 }  // namespace lockstep
