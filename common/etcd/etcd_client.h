@@ -1,8 +1,9 @@
-// A job's keys in etcd, some of which end with a lease.
+// Reads and writes a job's keys in etcd. A key may be bound to a lease and then ends with it.
 //
-// Every call goes to the endpoint that answered last, then to the others, each for at most kPatience; it blocks.
+// Every call blocks. It tries the endpoint that answered last, then the others, each for at most kPatience.
 //
-// Errors: Unavailable when no endpoint answers; else what etcd says. A call whose answer was lost may have been done.
+// Errors: Unavailable when no endpoint answers; else etcd's own code. A call whose answer was lost may have taken
+// effect.
 // Threading: thread-safe.
 #ifndef LOCKSTEP_COMMON_ETCD_ETCD_CLIENT_H_
 #define LOCKSTEP_COMMON_ETCD_ETCD_CLIENT_H_
@@ -28,22 +29,23 @@ class EtcdClient {
  public:
   static constexpr absl::Duration kPatience = absl::Seconds(1);
 
-  // With https, the files that the variables of etcd's own client name: ETCDCTL_CACERT (else the system's roots),
-  // ETCDCTL_CERT and ETCDCTL_KEY. Connects with the first call. InvalidArgument, NotFound: the URL or a file.
+  // Connects with the first call. For https it uses the files that the environment variables of etcd's own client name:
+  // ETCDCTL_CACERT (else the system's roots), ETCDCTL_CERT and ETCDCTL_KEY. InvalidArgument or NotFound for a bad URL
+  // or file.
   static absl::StatusOr<std::unique_ptr<EtcdClient>> Open(const std::string& url);
 
   // Keys are below the URL's prefix.
   absl::Status Put(const std::string& key, const std::string& value, int64_t lease);
   // The value, or nullopt.
   absl::StatusOr<std::optional<std::string>> Get(const std::string& key);
-  // The value of the last key, in the order of bytes, that begins so; nullopt: none does.
+  // The value of the last key, in byte order, that begins with `beginning`; nullopt when there is none.
   absl::StatusOr<std::optional<std::string>> GetLast(const std::string& beginning);
 
   // A lease that ends `ttl` (whole seconds) after it was last kept alive, or a little later.
   absl::StatusOr<int64_t> Grant(absl::Duration ttl);
-  // NotFound: it has ended.
+  // NotFound when the lease has ended.
   absl::Status KeepAlive(int64_t lease);
-  // Ends it; its keys go at once. Ok also when it had ended.
+  // Ends the lease and removes its keys at once. OK also when it had already ended.
   absl::Status Revoke(int64_t lease);
 
  private:
@@ -56,7 +58,7 @@ class EtcdClient {
   EtcdClient(std::string prefix, std::vector<Endpoint> endpoints)
       : prefix_(std::move(prefix)), endpoints_(std::move(endpoints)) {}
 
-  // Makes the call at one endpoint after the other, until one answers.
+  // Makes the call at one endpoint after another until one answers.
   absl::Status Call(const std::function<grpc::Status(const Endpoint&, grpc::ClientContext&)>& call);
   absl::StatusOr<std::optional<std::string>> Range(const etcdserverpb::RangeRequest& request);
   std::string PathOf(const std::string& key) const;

@@ -1,4 +1,4 @@
-// Where a job is known in etcd: http://HOST:PORT[,HOST:PORT…]/PREFIX, or https://.
+// The address of a job in etcd: http://HOST:PORT[,HOST:PORT…]/PREFIX, or https://.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_ETCD_ETCD_URL_H_

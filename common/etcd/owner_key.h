@@ -1,7 +1,7 @@
-// The keys of a job's chiefs in etcd, below the job's prefix: one for each term, in the order of terms, as long as the
-// lease of that chief lasts. The value is where it listens, HOST:PORT.
+// The keys of a job's chiefs in etcd, below the job's prefix: one per term, sorted by term, which lasts as long as the
+// lease of that chief. The value is the address at which the chief listens, HOST:PORT.
 //
-// Threading: pure functions.
+// Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_COMMON_ETCD_OWNER_KEY_H_
 #define LOCKSTEP_COMMON_ETCD_OWNER_KEY_H_
 
@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// How all of them begin.
+// The common prefix of these keys.
 inline constexpr char kOwnerKeys[] = "chief/";
 
 inline std::string OwnerKey(int64_t term) { return absl::StrFormat("%s%019d", kOwnerKeys, term); }

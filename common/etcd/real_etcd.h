@@ -12,17 +12,17 @@ namespace lockstep {
 
 class RealEtcd {
  public:
-  // Starts one node with its data in `folder`, which is made, and waits until it serves. `certificates`: a folder as
-  // MakeCertificates leaves it; clients must show one then. Throws std::runtime_error with the end of its log.
+  // Starts one node with its data in `folder`, which is created, and waits until it serves. `certificates`: a folder
+  // filled by MakeCertificates; clients then need a certificate. Throws std::runtime_error with the end of its log.
   explicit RealEtcd(std::string folder, std::string certificates = "");
   ~RealEtcd() { Kill(); }
   RealEtcd(const RealEtcd&) = delete;
   RealEtcd& operator=(const RealEtcd&) = delete;
 
-  // Of a job in this etcd.
+  // The URL of a job in this etcd.
   std::string Url(const std::string& prefix) const;
   std::string endpoint() const;  // HOST:PORT
-  // SIGKILL; and again with the same data, on the same port.
+  // Kill sends SIGKILL; Start starts the node again with the same data, on the same port.
   void Kill();
   void Start();
 
@@ -36,10 +36,10 @@ class RealEtcd {
   pid_t process_ = 0;
 };
 
-// An authority, a certificate for servers on the loopback, and one for clients, by openssl: ca.crt, server.crt,
-// server.key, client.crt, client.key in `folder`.
+// Makes a certificate authority, a certificate for servers on the loopback, and one for clients with openssl: ca.crt,
+// server.crt, server.key, client.crt, client.key in `folder`.
 void MakeCertificates(const std::string& folder);
-// Names those of clients in this process's environment, and in that of what it starts.
+// Sets the environment variables of this process, and of processes that it starts, to the client's certificates.
 void UseCertificates(const std::string& folder);
 
 }  // namespace lockstep

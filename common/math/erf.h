@@ -1,5 +1,5 @@
-// The error function and the normal distribution, as math.h: the same bits everywhere, free of branches, so that loops
-// over them become vector code.
+// The error function and the normal distribution, under the rules of math.h: the same bits everywhere, free of
+// branches, so that loops over them become vector code.
 //
 //   |x| < 1:   erf(x) = x P(x^2)
 //   |x| >= 1:  erf(x) = 1 - e^(-x^2) Q(u) for x > 0, u linear in 1 / (x + c)
@@ -106,7 +106,7 @@ template <typename T>
 [[gnu::always_inline]] LS_HD inline T Erfc(T x) {
   const T magnitude = CopySign(x, T(1));
   const T near = T(1) - CopySign(math_internal::ErfNear(magnitude), x);
-  // What lies beyond 1 on the right is what lacks of 2 on the left.
+  // erfc(-x) = 2 - erfc(x).
   const T far = (T(1) - CopySign(T(1), x)) + CopySign(math_internal::ErfFar(magnitude), x);
   return magnitude < T(1) ? near : far;
 }

@@ -1,5 +1,5 @@
-// The tangent and the inverse circular functions (inverse_formula.h), for code that is compiled once per instruction
-// set: their tables are shared symbols, which such code must not hold.
+// The tangent and the inverse circular functions (inverse_formula.h), compiled out of line. Code that is compiled once
+// per instruction set calls these: it must not include the formulas, whose tables are shared symbols.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_MATH_INVERSE_H_

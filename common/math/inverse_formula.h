@@ -1,7 +1,8 @@
 // The tangent, the inverse circular functions, the hyperbolic ones and their inverses, and the slopes of the inverses:
 // the same bits everywhere, for kernels.
 //
-// Error of a double below 5 units of the last place, but of Tan close to a pole; NaN outside of a function's domain.
+// Error of a double below 5 units of the last place, except for Tan close to a pole; NaN outside of a function's
+// domain.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_MATH_INVERSE_FORMULA_H_
@@ -18,7 +19,7 @@
 namespace lockstep {
 namespace math_internal {
 
-// From here on 1 beside x^2, and e^-x beside e^x, are too small to count.
+// For larger x, 1 is negligible beside x^2, and e^-x beside e^x.
 inline constexpr double kLargeArgument = 0x1p28;
 inline constexpr double kLn2 = 0x1.62e42fefa39efp-1;
 

@@ -1,7 +1,8 @@
-// exp, log, tanh and friends of known error, the same bits on every machine: libm picks variants at run time, so
-// nothing that reaches the state may call it. Header only, free of tables and, but for the choice between two results
-// that are both there, of branches, so that loops over them become vector code (GCC needs -fno-trapping-math for it,
-// which changes no result, and always_inline: its own limits stop at the third function in a loop).
+// exp, log, tanh and related functions with a known error bound and the same bits on every machine: libm picks variants
+// at run time, so nothing that reaches the state may call it. Header only, without tables and without branches other
+// than a selection between two computed results, so that loops over them become vector code (GCC needs
+// -fno-trapping-math for it, which changes no result, and always_inline: its own limits stop at the third function in a
+// loop).
 //
 // Errors against the exact value: below 4 units of the last place. Results and arguments that would be denormal are
 // taken as zero. NaN gives NaN.

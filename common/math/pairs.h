@@ -1,4 +1,4 @@
-// Unevaluated sums of two doubles, for what a double alone would round too early. Exact where they say so.
+// Numbers of about twice the precision of double, as unevaluated sums of two doubles. Exact where the functions say so.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_MATH_PAIRS_H_

@@ -1,4 +1,4 @@
-// The formula of Pow (power.h), for kernels and for what takes it into loops of its own.
+// The formula of Pow (power.h), for kernels and other code that inlines it into loops.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_MATH_POWER_FORMULA_H_

@@ -15,10 +15,10 @@ namespace lockstep {
 [[gnu::always_inline]] LS_HD inline double CopySign(double x, double sign) { return __builtin_copysign(x, sign); }
 [[gnu::always_inline]] LS_HD inline float CopySign(float x, float sign) { return __builtin_copysignf(x, sign); }
 
-// The nearest whole number; of two, the even one.
+// The nearest whole number; halfway cases go to the even one.
 template <typename T>
 [[gnu::always_inline]] LS_HD inline T RoundEven(T x) {
-  // From here on every number is whole; adding it rounds away what lies behind the point.
+  // From here on every number is whole; adding and subtracting it rounds to a whole number.
   constexpr T kWhole = T(1) / std::numeric_limits<T>::epsilon();
   const T magnitude = CopySign(x, T(1));
   const T rounded = (magnitude + kWhole) - kWhole;
@@ -38,14 +38,14 @@ template <typename T>
   return -Floor(-x);
 }
 
-// x without what lies behind the point.
+// x without its fractional part.
 template <typename T>
 [[gnu::always_inline]] LS_HD inline T Truncate(T x) {
   return CopySign(Floor(CopySign(x, T(1))), x);
 }
 
-// x - n * y, exactly, where n is x / y without what lies behind the point: C's fmod, with the sign of x. NaN for a y of
-// zero or an infinite x.
+// x - n * y, exactly, where n is x / y truncated towards zero: C's fmod, with the sign of x. NaN for a y of zero or an
+// infinite x.
 template <typename T>
 LS_HD T Remainder(T x, T y) {
   constexpr T kMost = std::numeric_limits<T>::max();

@@ -1,5 +1,5 @@
-// Sine and cosine, the same bits everywhere, for every finite angle: large ones are reduced with as many digits of
-// 2 / pi as it takes.
+// Sine and cosine, the same bits everywhere, for every finite angle: large ones are reduced with as many digits of 2 /
+// pi as needed.
 //
 // Error below 4 units of the last place. NaN for an infinite angle.
 //

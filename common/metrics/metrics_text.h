@@ -1,4 +1,4 @@
-// Metrics as Prometheus reads them (its text format 0.0.4), written by prometheus-cpp.
+// Collects metrics and writes them in Prometheus's text format 0.0.4, by prometheus-cpp.
 //
 //   MetricsText metrics;
 //   metrics.Counter("lockstep_worker_steps_total", "Steps that a worker applied.", 12, {{"worker", "worker-1"}});
@@ -16,7 +16,7 @@
 
 namespace lockstep {
 
-// Of /metrics.
+// The content type of /metrics.
 inline constexpr char kMetricsContentType[] = "text/plain; version=0.0.4; charset=utf-8";
 
 class MetricsText {
@@ -26,9 +26,10 @@ class MetricsText {
   MetricsText();
   ~MetricsText();
 
-  // A value that rises and falls. Calls with one name give it values for several labels; the help is that of the first.
+  // A value that rises and falls. Several calls with one name add values for different labels; the help of the first
+  // call counts.
   void Gauge(const std::string& name, const std::string& help, double value, const Labels& labels = {});
-  // A count that only grows, but for a start from 0 with another process.
+  // A count that only grows, and starts from 0 in a new process.
   void Counter(const std::string& name, const std::string& help, double value, const Labels& labels = {});
   // Memory, CPU time, descriptors and start of this process, under the names that all Prometheus clients use.
   void Process();

@@ -26,10 +26,10 @@ constexpr std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter, st
   return counter;
 }
 
-// An endless sequence of 32-bit numbers with random access, named by what it was derived from.
+// An endless sequence of 32-bit numbers with random access, identified by the values that it is derived from.
 class RandomStream {
  public:
-  // The sequence of a job's seed and a stream number, for what does not depend on a step (initial values).
+  // The sequence of a job's seed and a stream number, for numbers that do not depend on a step (initial values).
   static constexpr RandomStream For(uint64_t seed, uint64_t stream) {
     return RandomStream(Split(seed)).Derive(static_cast<uint32_t>(stream), static_cast<uint32_t>(stream >> 32), 1, 0);
   }

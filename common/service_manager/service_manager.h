@@ -1,6 +1,6 @@
-// Tells the service manager that started this process (systemd, Type=notify) when it is ready, what it is at, and that
-// its loop turns. Each message is a datagram of a few lines (sd_notify(3)) to the socket that NOTIFY_SOCKET names; it
-// is never waited for. Without that variable nothing is sent.
+// Tells the service manager that started this process (systemd, Type=notify) when it is ready, what its status is, and
+// that its loop runs. Each message is a datagram of a few lines (sd_notify(3)) to the socket that NOTIFY_SOCKET names;
+// sending never blocks. Without that variable nothing is sent.
 //
 // Threading: thread-safe; owns one thread where there is a service manager.
 #ifndef LOCKSTEP_COMMON_SERVICE_MANAGER_SERVICE_MANAGER_H_
@@ -19,14 +19,15 @@ namespace lockstep {
 
 class ServiceManager {
  public:
-  // What this process is at. Both are asked on a thread of the manager, and may block for seconds.
+  // The part of the process that is reported. Both functions are called on a thread of the ServiceManager, and may
+  // block for seconds.
   struct Subject {
     std::function<absl::Duration()> since_turn;  // how long ago the newest turn of the loop began
     std::function<std::string()> status;         // a line for people; "": not ready, or nothing new
   };
-  // Has its manager ask `subject` from here to its end: ready with the first status, alive while the loop turns. Before
-  // and after that the process lives as far as the manager knows: it begins, or it writes its last files. One at a
-  // time.
+  // Reports `subject` for the lifetime of the Watch: ready with the first status, alive while the loop turns. Before
+  // and after it the process is always reported as alive, since it is starting or writing its last files. At most one
+  // Watch exists at a time.
   class Watch {
    public:
     Watch(ServiceManager* manager, Subject subject) : manager_(manager) { manager_->Ask(std::move(subject)); }
@@ -44,14 +45,14 @@ class ServiceManager {
   ServiceManager(const ServiceManager&) = delete;
   ServiceManager& operator=(const ServiceManager&) = delete;
 
-  // This process ends.
+  // Reports that this process is stopping.
   void Stopping() const { Send("STOPPING=1\n"); }
 
  private:
-  // Returns when no subject of before is asked any more.
+  // Replaces the subject. Returns when the previous one is no longer being called.
   void Ask(std::optional<Subject> subject);
   void Run();
-  // Asks `subject` and tells what it answers. Returns whether it is ready.
+  // Calls `subject` and sends the result. Returns whether it is ready.
   bool Tell(const std::optional<Subject>& subject, bool ready) const;
   void Send(absl::string_view lines) const;
 

@@ -1,4 +1,5 @@
-// The data of a job as its set-up sees it. The chief knows no file format: whoever starts one gives it a DataInspector.
+// The data of a job as its set-up sees it. The chief knows no file formats: the program that starts it supplies a
+// DataInspector.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_COMMON_TRAINING_JOB_DATA_H_
@@ -18,13 +19,13 @@ class JobData {
  public:
   virtual ~JobData() = default;
   virtual const DataFacts& facts() const = 0;
-  // Finds what the model that was built for this data cannot take, such as labels beyond its classes.
+  // Adds findings about data that the model built for it cannot take, such as labels beyond its classes.
   virtual void CheckFits(const MetaGraph& metagraph, Findings& findings) const = 0;
 };
 
-// Opens the data of `spec` and finds what is wrong with it; null when an error was found. `imported` is the graph of
-// `model.onnx`: what the model takes has to fit. It is null for a built-in model, and for one that could not be read:
-// then the data is looked at alone.
+// Opens the data of `spec` and adds findings about it; null when there was an error. `imported` is the graph of
+// `model.onnx`, whose inputs the data has to fit. It is null for a built-in model, and for a model that could not be
+// read; the data is then checked on its own.
 using DataInspector =
     std::function<std::unique_ptr<JobData>(const JobSpec& spec, const Graph* imported, Findings& findings)>;
 

@@ -1,6 +1,6 @@
-// The one set-up of a job, for a chief that starts it and for whoever only looks: job -> model -> facts of its data ->
-// policy -> metagraph -> fingerprint -> layout. What is wrong at one stage does not hide what is wrong at the next, as
-// far as the next can be looked at without it.
+// The set-up of a job, both for a chief that starts it and for commands that only inspect it: job -> model -> facts of
+// its data -> policy -> metagraph -> fingerprint -> layout. An error at one stage does not hide errors at later stages
+// that do not depend on it.
 //
 // Threading: thread-safe (reads files, changes nothing); blocks.
 #ifndef LOCKSTEP_COMMON_TRAINING_PREPARE_JOB_H_
@@ -24,7 +24,7 @@
 namespace lockstep {
 
 struct PreparedJob {
-  JobSpec job;  // names its data by content
+  JobSpec job;  // with the hashes of its data
   DataFacts facts;
   TrainingPolicy training;
   MetaGraph metagraph;
@@ -35,8 +35,8 @@ struct PreparedJob {
   std::vector<AccountLine> account;       // what training will do to the model
 };
 
-// Sets `reading` up and adds what it finds. `inspect` opens the data, `evaluate` executes one node, to fold the
-// constants of an imported model. nullopt when an error was found.
+// Sets up the job of `reading` and adds what it finds to `findings`. `inspect` opens the data, `evaluate` executes one
+// node, to fold the constants of an imported model. nullopt when an error was found.
 std::optional<PreparedJob> PrepareJob(const JobReading& reading, const DataInspector& inspect,
                                       const NodeEvaluator& evaluate, Findings& findings);
 

@@ -1,5 +1,5 @@
-// What follows from a job and the size of its data: pass and evaluation batches, the last step, and when the boundary
-// work of rule 2 falls due. Chief and workers compute it alike.
+// Derives from a job and the size of its data: evaluation batches, the last step, and when the boundary work of rule 2
+// is due. Chief and workers compute the same values.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_COMMON_TRAINING_TRAINING_POLICY_H_
@@ -26,7 +26,7 @@ struct SampleImage {
   std::vector<float> values;
 };
 
-// What the chief has to know of the data. Fields are described without the batch.
+// The facts about the data that the chief needs. Shapes are those of one sample, without the batch.
 struct DataFacts {
   int64_t train_samples = 0;
   int64_t eval_samples = 0;        // 0: no evaluation set
@@ -35,21 +35,22 @@ struct DataFacts {
   // Hashes of the decoded data (rule 32), for the resolved job; empty where there is none.
   std::string train_sha256 = {};
   std::string eval_sha256 = {};
-  std::vector<std::string> classes = {};  // what the classes are called, where the data say so
-  int64_t held_bytes = 0;                 // memory that the decoded data take in every worker
+  std::vector<std::string> classes = {};  // names of the classes, if the data has them
+  int64_t held_bytes = 0;                 // memory of the decoded data in every worker
   std::vector<SampleImage> images = {};   // the first samples of the training set, where they are images
 };
 
 // Samples of one evaluation batch. A slice is one such batch per logical shard.
 int64_t EvalBatch(const JobSpec& spec);
-// Slices that cover `eval_samples`.
+// The number of slices that cover `eval_samples`.
 int64_t EvalSlices(const JobSpec& spec, int64_t eval_samples);
 
 // TrainingPolicy::settings: a hash of the settings that may change at a resume and that a worker builds into its
 // replica (what is evaluated, the texts it writes, and the tensors that hooks look at).
 std::string MadeWithSettings(const JobSpec& spec);
 
-// InvalidArgument when the job's duration gives no step. A duration that a clock ends has end_step at its limit.
+// InvalidArgument when the job's duration is shorter than a step. A duration given as a time leaves end_step at its
+// maximum.
 absl::StatusOr<TrainingPolicy> MakeTrainingPolicy(const JobSpec& spec, const DataFacts& facts);
 
 }  // namespace lockstep

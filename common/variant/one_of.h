@@ -1,13 +1,14 @@
 // A std::variant as a class of its own, whose copies, moves and destruction are compiled in one source.
 //
 // Every source that copies, moves or drops a std::variant of forty structs compiles a function for each of the forty,
-// and again for each of these uses; that was a tenth of what the build takes. Of a class made by LS_ONE_OF it compiles
-// calls. std::visit, std::get, std::get_if and std::holds_alternative take such a class as they take the variant.
+// and again for each of these uses, which costs about a tenth of the build time. With a class made by LS_ONE_OF it
+// compiles only calls. std::visit, std::get, std::get_if and std::holds_alternative accept such a class like the
+// variant.
 //
 //   message.h    LS_ONE_OF(Message, std::variant<Hello, Bye>);
 //   message.cc   LS_DEFINE_ONE_OF(Message)                       (of one_of_definition.h)
 //
-// Threading: as of std::variant.
+// Threading: thread-compatible, like std::variant.
 #ifndef LOCKSTEP_COMMON_VARIANT_ONE_OF_H_
 #define LOCKSTEP_COMMON_VARIANT_ONE_OF_H_
 
@@ -17,7 +18,7 @@
 
 namespace lockstep {
 
-// How many alternatives stand before T; the count of all where T is none of them.
+// The index of T among the alternatives; their number when T is none of them.
 template <typename T, typename Variant>
 struct AlternativeIndex;
 

@@ -1,6 +1,6 @@
-// What the one source includes that compiles a class declared by LS_ONE_OF.
+// Compiles a class declared by LS_ONE_OF. Included only by the one source that defines it.
 //
-// Threading: as of std::variant.
+// Threading: thread-compatible, like std::variant.
 #ifndef LOCKSTEP_COMMON_VARIANT_ONE_OF_DEFINITION_H_
 #define LOCKSTEP_COMMON_VARIANT_ONE_OF_DEFINITION_H_
 
