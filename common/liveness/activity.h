@@ -1,13 +1,15 @@
-// What a thread does now, and since when: a few words that it leaves for whoever looks at a process that hangs.
+// Records what a thread is doing and since when, in a few words, for tools that examine a process that hangs (page.h).
 //
 //   NameThread("engine");
 //   const NowDoing step("step ", step);
 //   ...
 //   const NowDoing node("node '", name, "'");   // within the step
 //
-// To begin and to end one costs some tens of nanoseconds and never blocks, so kernels and files may have their own.
+// Beginning and ending a NowDoing costs some tens of nanoseconds and never blocks, so single kernels and file
+// operations may have one.
 //
-// Threading: a NowDoing is owned by the thread that made it, and ends before the ones that it was made within.
+// Threading: a NowDoing is owned by the thread that made it, and is destroyed before the ones that it is nested in. The
+// functions are thread-safe.
 #ifndef LOCKSTEP_COMMON_LIVENESS_ACTIVITY_H_
 #define LOCKSTEP_COMMON_LIVENESS_ACTIVITY_H_
 
@@ -28,7 +30,7 @@ namespace lockstep {
 
 namespace liveness {
 
-// Puts words and whole numbers into a text of the length of a note; what does not fit is cut.
+// Appends words and whole numbers to a text of the size of a Note's; text that does not fit is cut off.
 class NoteText {
  public:
   void Add(absl::string_view part) {
@@ -48,9 +50,10 @@ class NoteText {
   size_t size_ = 0;
 };
 
-// The page of this process. Never fails: without an anonymous file it is memory that nobody else sees.
+// The page of this process. Never fails: if no anonymous file can be made, it is private memory that no other process
+// sees.
 Page& OwnPage();
-// The slot of this thread; null when too many threads have one.
+// The slot of this thread; null when all kMostThreads slots are taken.
 ThreadSlot* OwnSlot();
 
 struct Doing {
@@ -60,28 +63,29 @@ struct Doing {
 
 struct ThreadActivity {
   int tid = 0;
-  std::string name;          // "" when it has none
-  std::vector<Doing> doing;  // the outermost first; empty: it waits for work, or says nothing of it
+  std::string name;          // "" when it has no name
+  std::vector<Doing> doing;  // the outermost first; empty: it waits for work, or reports nothing
 };
 
-// What the threads that have said something do, as of `now_ns` (MonotonicNs).
+// The activities of all threads with a slot, as of `now_ns` (MonotonicNs).
 std::vector<ThreadActivity> ReadActivities(const Page& page, int64_t now_ns);
 
-// "node 'fc1' for 9.1s, in step 120 for 9.3s"; "" for nothing.
+// "node 'fc1' for 9.1s, in step 120 for 9.3s"; "" when `doing` is empty.
 std::string DoingText(const std::vector<Doing>& doing);
 
-// DoingText of the thread of this process that has this name and has done the same for `least`; "" where there is none.
+// DoingText of the thread of this process called `thread`, if it has been in its innermost activity for `least`; else
+// "".
 std::string StandsAt(absl::string_view thread, absl::Duration least);
 
 }  // namespace liveness
 
-// The end of a path, for a note: a long one is cut in front.
+// The end of a path, for a note: a long path loses its beginning.
 inline absl::string_view NoteTail(absl::string_view path) {
   constexpr size_t kMostBytes = 88;
   return path.substr(path.size() - std::min(path.size(), kMostBytes));
 }
 
-// Gives this thread a name, for dumps, and for the system its first 15 letters.
+// Names this thread, for dumps; the system gets the first 15 letters.
 void NameThread(absl::string_view name);
 
 class NowDoing {

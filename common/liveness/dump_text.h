@@ -34,14 +34,14 @@ struct DumpFacts {
   std::vector<ThreadFacts> threads;
 };
 
-// Threads with activities come first, those that do the same for longest foremost.
+// Threads with activities come first, sorted by the age of their activity, oldest first.
 std::string FormatDump(DumpFacts facts);
 
 // "engine: node 'fc1' for 9.1s, in step 120 for 9.3s; data: reading samples for 9.2s": in the order of FormatDump,
-// without threads that do nothing.
+// without threads that have no activity.
 std::string SummaryOf(const DumpFacts& facts);
 
-// What can be said without the stacks: the threads of process `pid`, whose page this is. `no_stack`: why not.
+// The facts about the threads of process `pid`, whose page this is, without stacks. `no_stack`: why there are none.
 std::vector<ThreadFacts> FactsWithoutStacks(int pid, const Page& page, const std::string& no_stack);
 
 }  // namespace lockstep::liveness

@@ -1,9 +1,9 @@
-// The layout of the memory in which a process shows what its threads do. It belongs to an anonymous file (memfd) that
-// every process of the same user can open through /proc, so it can be read while its owner is stopped or hangs.
+// The layout of the memory in which a process publishes what its threads are doing. It is an anonymous file (memfd),
+// which every process of the same user can open through /proc, so it can be read while its owner is stopped or hangs.
 //
 // Invariants
-//   * Each text has one writer at a time, which never waits. A reader that meets a text being written tries again a
-//     hundred times, and then takes what is there.
+//   * Each text has one writer at a time, which never waits. A reader retries up to a hundred times while a text is
+//     being written, and then accepts a mixture of old and new.
 // Threading: thread-safe, across processes too.
 #ifndef LOCKSTEP_COMMON_LIVENESS_PAGE_H_
 #define LOCKSTEP_COMMON_LIVENESS_PAGE_H_
@@ -23,14 +23,14 @@
 
 namespace lockstep::liveness {
 
-// The file can neither shrink nor grow: whoever maps it can read all of it for as long as it likes.
+// The file can neither shrink nor grow, so that a process that maps it can always read all of it.
 inline constexpr int kPageSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 inline constexpr char kPageName[] = "lockstep-liveness";
 inline constexpr uint64_t kPageMagic = 0x6c6f636b73746501;  // changes with the layout
 inline constexpr size_t kMostThreads = 256;
-inline constexpr size_t kMostNotes = 4;  // of a thread, one within the other
+inline constexpr size_t kMostNotes = 4;  // nested activities of a thread
 
-// Nanoseconds of a clock that all processes of a machine share. It stands while the machine is suspended.
+// Nanoseconds of a clock that all processes of a machine share. It stops while the machine is suspended.
 inline int64_t MonotonicNs() {
   timespec now = {};
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -82,7 +82,7 @@ struct Note {
 
 struct ThreadSlot {
   std::atomic<int32_t> tid{0};     // 0: free
-  std::atomic<uint32_t> depth{0};  // notes that hold now, the outermost first; those beyond kMostNotes are not kept
+  std::atomic<uint32_t> depth{0};  // current notes, the outermost first; those beyond kMostNotes are not stored
   SharedText<4> name;
   std::array<Note, kMostNotes> notes;
 };
@@ -90,9 +90,9 @@ struct ThreadSlot {
 struct Page {
   std::atomic<uint64_t> magic{0};
   std::atomic<int32_t> pid{0};
-  std::atomic<int64_t> beat_ns{0};  // when a thread that does nothing else last ran; 0: there is none
+  std::atomic<int64_t> beat_ns{0};  // when the thread that only writes this last ran; 0: no such thread
   std::atomic<uint32_t> dumps{0};   // written so far
-  SharedText<8> role;               // "chief", "worker-1"; empty: no process that answers a request for a dump
+  SharedText<8> role;               // "chief", "worker-1"; empty: the process does not answer requests for dumps
   SharedText<64> folder;            // where dumps go
   SharedText<80> last_dump;         // the path of the newest
   std::array<ThreadSlot, kMostThreads> threads;

@@ -1,5 +1,5 @@
-// What the system says of a process and of each of its threads: the only words about a thread that cannot speak for
-// itself, because it is stopped or sleeps in the kernel where no signal wakes it.
+// Reads what the kernel reports in /proc about a process and its threads: the only source for a thread that cannot
+// report itself, because it is stopped or in an uninterruptible sleep.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_COMMON_LIVENESS_PROC_H_
@@ -17,26 +17,26 @@ namespace lockstep::liveness {
 
 struct ThreadState {
   int tid = 0;
-  std::string name;      // as the system knows it, at most 15 letters
-  char state = '?';      // R runs, S sleeps, D sleeps and no signal wakes it, T stopped, t held by a debugger, Z gone
-  std::string waits_in;  // the function of the kernel; "" when that is not said
-  std::string system_call;  // "fsync", "futex", a number for rare ones; "" when it is in none or that is not said
+  std::string name;         // as the system knows it, at most 15 letters
+  char state = '?';         // R running, S sleeping, D uninterruptible, T stopped, t traced, Z zombie
+  std::string waits_in;     // the kernel function; "" when not reported
+  std::string system_call;  // "fsync", "futex", a number for rare ones; "" for none or not reported
 };
 
-// Reads the content of /proc/PID/task/TID/stat into name and state; unchanged where it is none.
+// Parses the content of /proc/PID/task/TID/stat into name and state, which stay unchanged when it is malformed.
 void ParseStat(absl::string_view text, ThreadState& state);
 // The name of the system call in the content of /proc/PID/task/TID/syscall.
 std::string ParseSystemCall(absl::string_view text);
-// The value of a field of /proc/PID/status, as "TracerPid"; "" where there is none.
+// The value of a field of /proc/PID/status, such as "TracerPid"; "" when it is missing.
 std::string ParseStatusField(absl::string_view text, absl::string_view field);
 
-// Its threads, in the order of their ids. Empty for a process that is gone.
+// The threads of a process, sorted by id; empty for a process that is gone.
 std::vector<int> ThreadsOf(int pid);
-// What is not known stays empty.
+// The state of a thread; members that are not known stay empty.
 ThreadState StateOfThread(int pid, int tid);
-// Whether a thread keeps the signal from reaching it.
+// Whether the thread blocks the signal.
 bool BlocksSignal(int pid, int tid, int signal);
-// "runs", "is stopped", ...: for the letter of a ThreadState.
+// The text for the letter of a ThreadState: "runs", "is stopped", ...
 std::string StateText(char state);
 
 struct ProcessState {
@@ -46,10 +46,10 @@ struct ProcessState {
 // NotFound for a process that is gone.
 absl::StatusOr<ProcessState> StateOfProcess(int pid);
 
-// The page of another process, as long as this lives. Its content is what the other one writes at that moment.
+// Maps the page of another process. Its content changes as the other process writes it.
 class PageView {
  public:
-  // NotFound when the process is gone or shows none; PermissionDenied when it is another user's.
+  // NotFound when the process is gone or has no page; PermissionDenied when it belongs to another user.
   static absl::StatusOr<std::unique_ptr<PageView>> Of(int pid);
   ~PageView();
   const Page& page() const { return *page_; }
@@ -59,7 +59,7 @@ class PageView {
   const Page* const page_;
 };
 
-// Processes of this machine that show a page with a role, and that this user may look at, in the order of their ids.
+// Processes of this machine that have a page with a role and that this user may examine, sorted by id.
 std::vector<int> FindProcesses();
 
 }  // namespace lockstep::liveness

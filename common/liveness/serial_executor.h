@@ -1,7 +1,6 @@
-// A thread of its own, with a name for those who look at the process, that does what it is given, one thing after
-// another.
+// A named thread that runs functions one after another, in the order in which they were posted.
 //
-// Threading: thread-safe. The destructor does what was given before, then joins.
+// Threading: thread-safe. The destructor runs what was posted before, then joins.
 #ifndef LOCKSTEP_COMMON_LIVENESS_SERIAL_EXECUTOR_H_
 #define LOCKSTEP_COMMON_LIVENESS_SERIAL_EXECUTOR_H_
 
@@ -28,10 +27,11 @@ class SerialExecutor {
   SerialExecutor(const SerialExecutor&) = delete;
   SerialExecutor& operator=(const SerialExecutor&) = delete;
 
-  // Blocks while `limit` things wait. False after Finish. REQUIRES: not called by the executor's own thread when full.
+  // Queues `work`. Blocks while `limit` functions wait. False after Finish. REQUIRES: not called by the executor's own
+  // thread when full.
   bool Post(Work work) { return queue_.Push(std::move(work)); }
 
-  // Takes nothing more, does what waits, joins. Idempotent; called by one thread.
+  // Rejects new work, runs what is queued, and joins. Idempotent; called by one thread.
   void Finish() {
     queue_.Close();
     if (thread_.joinable()) thread_.join();

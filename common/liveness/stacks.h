@@ -1,6 +1,6 @@
-// The stacks of all threads of this process, taken by the threads themselves: each gets a signal, and its handler walks
-// the stack into memory that was set aside before. A thread that no signal reaches does not answer, and nobody waits
-// for it for long.
+// The stacks of all threads of this process, taken by the threads themselves: each gets a signal, whose handler writes
+// the stack to memory allocated before. A thread that the signal does not reach does not answer; the wait for it is
+// limited.
 //
 // The handler calls backtrace(3), which was called once before, so that its library is loaded. With GCC 12 and
 // glibc 2.35 or newer it takes no lock and allocates nothing.
@@ -18,33 +18,35 @@
 
 namespace lockstep::liveness {
 
-// Sets memory aside and takes StackSignal() for this process. Idempotent.
+// Allocates the memory and installs the handler of StackSignal() in this process. Idempotent.
 void InstallStackSignal();
 
 struct ThreadStack {
   int tid = 0;
   bool answered = false;
-  std::vector<uintptr_t> frames;  // the innermost first: where it was, then return addresses
+  std::vector<uintptr_t> frames;  // the innermost first: the program counter, then return addresses
 };
 
-// Signals every thread of this process and waits for the answers, at most `limit`. One call at a time. A system call
-// that the signal interrupts goes on or says EINTR. REQUIRES: InstallStackSignal was called.
+// Signals every thread of this process and waits for the answers for at most `limit`. Concurrent calls run one after
+// another. A system call that the signal interrupts is resumed or fails with EINTR. REQUIRES: InstallStackSignal was
+// called.
 std::vector<ThreadStack> CollectStacks(absl::Duration limit);
 
-// Names of addresses of this process. Takes no lock of the loader, which a thread that hangs may hold.
+// Finds the names of addresses of this process. Takes no lock of the dynamic loader, which a hanging thread may hold.
 class Symbols {
  public:
-  // Looks for names until `until` (SteadyNow); later ones are addresses only.
+  // Looks up names until `until` (SteadyNow); afterwards NameOf gives addresses only.
   explicit Symbols(absl::Time until);
 
-  // "Function()+0x1f lockstep+0x12345": addr2line -Cfie lockstep 0x12345 tells the line. `is_return`: of a call before.
+  // "Function()+0x1f lockstep+0x12345": `addr2line -Cfie lockstep 0x12345` prints the line. `is_return`: `address` is a
+  // return address, so the call before it is meant.
   std::string NameOf(uintptr_t address, bool is_return);
 
  private:
   struct Mapping {
     uintptr_t begin = 0;
     uintptr_t end = 0;
-    uintptr_t base = 0;  // where the first byte of its file lies
+    uintptr_t base = 0;  // the address of the file's first byte
     std::string file;
   };
 

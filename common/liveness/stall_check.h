@@ -1,4 +1,5 @@
-// Whether something that turns regularly stands, judged from time to time by someone who may have been paused as well.
+// Judges whether a loop that should turn regularly has stalled. The caller checks from time to time, and takes into
+// account that it may have been paused itself.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_COMMON_LIVENESS_STALL_CHECK_H_
@@ -14,13 +15,13 @@ class StallCheck {
   static constexpr absl::Duration kLimit = absl::Seconds(8);
 
   StallCheck() = default;
-  // Stands is called `every` so often; what has not turned for longer than `limit` stands.
+  // Stands is to be called once per `every`; a loop that has not turned for longer than `limit` counts as stalled.
   StallCheck(absl::Duration every, absl::Duration limit) : every_(every), limit_(limit) {}
 
   absl::Duration every() const { return every_; }
-  // `since_turn`: how long ago it turned. After a longer pause between two calls the caller itself was paused, and what
-  // it watches may have been paused with it: that has the whole limit from then on. So it has from the first call on,
-  // before which nobody knows.
+  // Whether the loop has stalled; `since_turn` is the time since its last turn. A gap of more than three intervals
+  // between two calls means that the caller was paused, and the loop may have been paused with it: the loop then gets
+  // the whole limit again. So it does from the first call on.
   bool Stands(absl::Time now, absl::Duration since_turn) {
     if (now - last_ > 3 * every_) excused_until_ = now + limit_;
     last_ = now;

@@ -15,7 +15,7 @@ namespace lockstep::internal {
 }
 }  // namespace lockstep::internal
 
-// Aborts with place and `what` (a string literal: the invariant in words) when `condition` is false.
+// Aborts with the place and `what`, a string literal that states the invariant in words, when `condition` is false.
 #define LS_CHECK(condition, what)                                                              \
   do {                                                                                         \
     if (!(condition)) ::lockstep::internal::CheckFailed(__FILE__, __LINE__, #condition, what); \

@@ -1,4 +1,4 @@
-// Exit codes of every program, so that supervisors, service managers and schedulers know what to do next.
+// The exit codes of every program, by which supervisors, service managers and schedulers decide what to do next.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_STATUS_EXIT_CODE_H_
@@ -21,7 +21,8 @@ enum ExitCode : int {
   kExitBadJob = 78,  // also: probe failed, does not fit, port in use
 };
 
-// The code for a failure while a job's directory is read or written: what the storage did, or else what is wrong in it.
+// The code for a failure while a job's directory is read or written: kExitBadJob for a mistake in its content or
+// settings, kExitStorage for an error of the storage.
 inline ExitCode StorageExitCode(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kOk:

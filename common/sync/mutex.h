@@ -1,5 +1,6 @@
-// Locks and waiting, over std::mutex: the packaged Abseil is not instrumented, so ThreadSanitizer would report every
-// correct use of its mutex. Members that a lock guards say so with GUARDED_BY (absl/base/thread_annotations.h).
+// Mutex and condition variable over std::mutex. The packaged Abseil is not instrumented for ThreadSanitizer, which
+// would report correct uses of absl::Mutex. Members that a lock guards are marked with GUARDED_BY
+// (absl/base/thread_annotations.h).
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_COMMON_SYNC_MUTEX_H_
@@ -41,7 +42,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex* const mutex_;
 };
 
-// Waiting may end without a signal: callers wait in a loop on their condition.
+// Waits may end spuriously: callers wait in a loop on their condition.
 class CondVar {
  public:
   CondVar() = default;

@@ -1,5 +1,5 @@
-// What a thread that works shows to those who watch it: that it goes on, and whether it waits for somebody else. A
-// heartbeat carries both, so that neither long work nor a slow peer is taken for a thread that hangs.
+// Progress that a working thread shows to its watchers: a counter, and whether it is waiting for a peer. Heartbeats
+// carry both, so that neither long work nor a slow peer is mistaken for a hanging thread.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_COMMON_SYNC_PULSE_H_
@@ -12,15 +12,15 @@ namespace lockstep {
 
 class Pulse {
  public:
-  // `units` of work are done: nodes, bytes, whatever moves. Often enough that seconds do not pass in between.
+  // Counts `units` of work done, such as nodes or bytes. To be called at least every second or so while working.
   void Advance(uint64_t units = 1) { progress_.fetch_add(units, std::memory_order_relaxed); }
   // Never decreases.
   uint64_t progress() const { return progress_.load(std::memory_order_relaxed); }
 
-  // While one lives, the thread that made it waits for a peer.
+  // Scope in which the thread waits for a peer.
   class Waiting {
    public:
-    // `pulse` may be null: nobody watches.
+    // `pulse` may be null.
     explicit Waiting(Pulse* pulse) : pulse_(pulse) {
       if (pulse_ != nullptr) pulse_->waiting_.fetch_add(1, std::memory_order_relaxed);
     }

@@ -1,4 +1,4 @@
-// A queue between threads with a limit: whoever produces faster than the consumer works is told so, or waits.
+// A bounded queue between threads: a producer that is faster than the consumer blocks (Push) or gets false (TryPush).
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_COMMON_SYNC_QUEUE_H_
@@ -52,7 +52,7 @@ class BoundedQueue {
     return value;
   }
 
-  // What is queued can still be taken; nothing more comes in.
+  // Rejects new values; queued values can still be popped.
   void Close() {
     MutexLock lock(&mutex_);
     closed_ = true;

@@ -1,4 +1,4 @@
-// Waits for signals of a process on a thread of its own and says which came.
+// Waits for signals of the process on a thread of its own and calls a function for each.
 //
 // Threading: `on_signal` is called by that thread, one signal after another, until the destructor began.
 #ifndef LOCKSTEP_COMMON_SYNC_SIGNAL_THREAD_H_
@@ -16,8 +16,8 @@ namespace lockstep {
 
 class SignalThread {
  public:
-  // REQUIRES: every thread of the process blocks `signals`. SIGUSR1, one of them, is how the destructor wakes this
-  // thread; from anybody else it means nothing.
+  // REQUIRES: every thread of the process blocks `signals`, and SIGUSR1 is one of them. The destructor wakes the thread
+  // with SIGUSR1; from any other sender it is ignored.
   SignalThread(const sigset_t& signals, std::function<void(int signal)> on_signal)
       : signals_(signals), thread_([this, on_signal = std::move(on_signal)] {
           for (int signal = 0; sigwait(&signals_, &signal) == 0 && !ending_;) {

@@ -1,4 +1,4 @@
-// Which signals ask a program to end in order, and which it has to survive.
+// The signals that ask a program to end gracefully, and those that it has to survive.
 //
 // Threading: thread-safe; BlockStopSignals and SurviveTerminal are for the main thread, before other threads exist.
 #ifndef LOCKSTEP_COMMON_SYNC_STOP_SIGNALS_H_
@@ -40,11 +40,11 @@ inline sigset_t BlockStopSignals() {
   return set;
 }
 
-// Asks one thread of a process that lives for its stack (common/liveness): the only signal that no thread should block.
+// The signal that asks a thread for its stack (common/liveness). No thread should block it.
 inline int StackSignal() { return SIGRTMIN + 6; }
 
-// A reader of the output that goes away must not end the program (SIGPIPE), nor a terminal stop it that lets only
-// processes of its foreground write (SIGTTOU, after `stty tostop`).
+// Ignores SIGPIPE, so that the program survives a reader of its output that goes away, and SIGTTOU, so that it is not
+// stopped by writing to a terminal from the background after `stty tostop`.
 inline void SurviveTerminal() {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGTTOU, SIG_IGN);
