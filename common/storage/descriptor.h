@@ -1,4 +1,4 @@
-// A file descriptor with an owner.
+// An owned file descriptor.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_COMMON_STORAGE_DESCRIPTOR_H_
@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// Closes it at its end; -1: none.
+// Closes the descriptor when destroyed; -1 stands for none.
 class Descriptor {
  public:
   explicit Descriptor(int fd = -1) : fd_(fd) {}

@@ -1,6 +1,6 @@
 // Whole small files on a Storage: read, write durably, replace atomically; and the check of paths.
 //
-// Threading: as the Storage given.
+// Threading: thread-safe if the Storage is.
 #ifndef LOCKSTEP_COMMON_STORAGE_FILES_H_
 #define LOCKSTEP_COMMON_STORAGE_FILES_H_
 
@@ -22,15 +22,15 @@ absl::string_view ParentPath(absl::string_view path);
 // The part after the last '/'.
 absl::string_view BaseName(absl::string_view path);
 
-// Reads a whole file of a kind that never has more than `limit_bytes`. DataLoss when this one has: it is damaged, and
-// no later attempt finds it shorter.
+// Reads a whole file of a kind that never exceeds `limit_bytes`. DataLoss for a larger one, since it must be damaged
+// and a retry cannot help.
 absl::StatusOr<std::string> ReadWholeFile(const Storage& storage, absl::string_view path, uint64_t limit_bytes);
 
 // Creates a new file with this content and syncs it; its name is durable after SyncDirectory of the parent.
 absl::Status WriteNewFile(Storage& storage, absl::string_view path, absl::string_view content, Access access);
 
-// Puts a file with this content at `path` in one durable step: written under the name `scratch` (a fresh name on the
-// same storage; removed first when something is left there), synced, then moved over `path`.
+// Replaces the file at `path` in one atomic, durable step: the content is written under the name `scratch` (a fresh
+// name on the same storage; removed first when something is left there), synced, then moved over `path`.
 absl::Status ReplaceFile(Storage& storage, absl::string_view scratch, absl::string_view path, absl::string_view content,
                          Access access);
 

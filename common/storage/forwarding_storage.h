@@ -1,6 +1,6 @@
-// A storage that hands every call on to another one: what tests derive from to change one of them.
+// A storage that forwards every call to another one; tests derive from it to change single calls.
 //
-// Threading: as the storage below.
+// Threading: thread-safe if the storage below is.
 #ifndef LOCKSTEP_COMMON_STORAGE_FORWARDING_STORAGE_H_
 #define LOCKSTEP_COMMON_STORAGE_FORWARDING_STORAGE_H_
 

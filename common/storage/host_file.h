@@ -1,4 +1,4 @@
-// A file of this machine that a user or a variable names, outside of any Storage.
+// Reads files of this machine outside of any Storage, such as those that a flag or an environment variable names.
 //
 // Threading: thread-safe. The functions block.
 #ifndef LOCKSTEP_COMMON_STORAGE_HOST_FILE_H_
@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-// The whole content. Errors are those of errno, with the path in front of its text; a directory is one of them, which a
-// std::ifstream opens and then throws at.
+// Returns the whole content. Errors are those of errno, prefixed with the path. A directory is an error too, whereas
+// std::ifstream would open it and throw on reading.
 absl::StatusOr<std::string> ReadHostFile(const std::string& path);
 
 }  // namespace lockstep

@@ -1,17 +1,17 @@
-// Where a job's bytes live. Everything durable (checkpoints, metagraphs, terms, stats, event logs) is reached through
+// Storage for a job's files. Everything durable (checkpoints, metagraphs, terms, stats, event logs) is reached through
 // this interface, so that nothing else knows whether it is a local disk, a network mount or a simulated one.
 //
 // Paths are relative to the storage's root, '/'-separated, without "." or ".." parts; "" is the root.
 //
 // Invariants
-//   * What a call that returned OK promised to be durable survives the loss of power: the bytes of a file after Sync,
-//     the names in a directory after SyncDirectory, Rename, Replace and CreateDirectory*.
+//   * After a call returned OK, what it makes durable survives a loss of power: the bytes of a file after Sync, the
+//     names in a directory after SyncDirectory, Rename, Replace and CreateDirectory*.
 //   * A file is written once, by appending, and never changed under its name: new content comes by Replace.
 //   * Rename and Replace are atomic: readers see the old state or the new one, also after a crash.
 //
 // Codes: NotFound, AlreadyExists, ResourceExhausted (disk full; the message has needed and available bytes),
-// PermissionDenied, DataLoss (a read beyond the end), Unavailable (an I/O error), InvalidArgument (a bad path).
-// Messages name the place as a user sees it.
+// PermissionDenied, DataLoss (a read beyond the end), Unavailable (an I/O error), InvalidArgument (a bad path),
+// FailedPrecondition (a file where a directory is needed, or the reverse). Messages name the place as a user sees it.
 //
 // Threading: every call blocks. LocalStorage is thread-safe, MemoryStorage thread-compatible.
 #ifndef LOCKSTEP_COMMON_STORAGE_STORAGE_H_
@@ -41,10 +41,10 @@ class WritableFile {
   virtual absl::Status Close() = 0;
 };
 
-// What a place says of an open file besides its content.
+// Metadata of an open file.
 struct FileFacts {
-  uint64_t identity = 0;   // tells it from its copies, also on other machines that share the place; 0: cannot be told
-  uint32_t owner = 0;      // user id, as the place shows it
+  uint64_t identity = 0;   // differs between a file and its copies, on all machines that share the storage; 0: unknown
+  uint32_t owner = 0;      // user id, as the storage reports it
   bool is_private = true;  // only the owner may read or write it
 };
 
@@ -102,9 +102,9 @@ class Storage {
   // Puts the file `from` in the place of the file `to`, which may be there or not, durably.
   virtual absl::Status Replace(absl::string_view from, absl::string_view to) = 0;
 
-  // Gives the bytes of the file `from` a second name `to`, without reading them: as one file of two names, or as a copy
-  // that the place makes by itself. The name is durable after SyncDirectory; removing one leaves the other. NotFound,
-  // AlreadyExists. Unimplemented: the place cannot do it with this file.
+  // Gives the bytes of the file `from` a second name `to` without reading them: as a hard link, or as a copy that the
+  // storage itself makes. The name is durable after SyncDirectory; removing one name leaves the other. NotFound,
+  // AlreadyExists. Unimplemented: the storage cannot do it with this file.
   virtual absl::Status Link(absl::string_view from, absl::string_view to) = 0;
 
   // Removes a file, or a directory with everything in it; not atomic. OK when nothing has that name.
@@ -117,7 +117,8 @@ class Storage {
   virtual absl::StatusOr<uint64_t> FreeBytes() const = 0;
 
   // Takes the lock file at `path` for this process, creating it, and stores `owner` in it. FailedPrecondition when
-  // another holds it: the message gives what that one stored. Unimplemented when the storage has no locks.
+  // another process holds it; the message includes the owner that it stored. Unimplemented when the storage has no
+  // locks.
   virtual absl::StatusOr<std::unique_ptr<StorageLock>> Lock(absl::string_view path, absl::string_view owner) = 0;
 
   // The path as a user would find it, for messages.

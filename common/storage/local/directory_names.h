@@ -1,5 +1,5 @@
-// The names in a directory of a POSIX file system, all of them or an error: a listing that ends early would hide the
-// newest checkpoints.
+// Lists a directory of a POSIX file system completely, or fails: a listing that ends early could hide the newest
+// checkpoints.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_COMMON_STORAGE_LOCAL_DIRECTORY_NAMES_H_
@@ -16,12 +16,12 @@
 
 namespace lockstep {
 
-// Collects what `next` gives, without "." and "..". `next` works as readdir(3) on an open directory: null at the end,
-// and null with errno set after an error. `path` is for the message. Codes as PosixError.
+// Collects the names that `next` returns, except "." and "..". `next` behaves like readdir(3): null at the end, and
+// null with errno set after an error. `path` is for the message. Codes as PosixError.
 absl::StatusOr<std::vector<std::string>> CollectNames(const std::function<const dirent*()>& next,
                                                       absl::string_view path);
 
-// The names in the directory at `path`, in no order. Codes as PosixError.
+// The names in the directory at `path`, unsorted. Codes as PosixError.
 absl::StatusOr<std::vector<std::string>> ReadDirectoryNames(const std::string& path);
 
 }  // namespace lockstep

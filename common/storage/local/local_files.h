@@ -14,11 +14,11 @@
 
 namespace lockstep {
 
-// What to say where `path` should be written to and is a symbolic link: another user who may write its directory must
-// not choose what is written to.
+// The message for refusing to write through a symbolic link at `path`: another user with write access to its directory
+// could redirect the write.
 std::string SymbolicLinkText(absl::string_view path);
 
-// `path` is absolute or relative to the process.
+// `path` is absolute, or relative to the working directory. Codes as Storage.
 absl::StatusOr<std::unique_ptr<WritableFile>> CreateLocalFile(const std::string& path, Access access);
 absl::StatusOr<std::unique_ptr<ReadableFile>> OpenLocalFile(const std::string& path);
 absl::StatusOr<std::unique_ptr<StorageLock>> LockLocalFile(const std::string& path, absl::string_view owner);

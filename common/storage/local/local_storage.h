@@ -17,8 +17,8 @@ namespace lockstep {
 
 class LocalStorage final : public Storage {
  public:
-  // Uses `root`, making it (and its parents) when it is missing. PermissionDenied, FailedPrecondition (a file is
-  // there).
+  // Uses `root`, which is created with its parents when it is missing. PermissionDenied; FailedPrecondition when a file
+  // is there.
   static absl::StatusOr<std::unique_ptr<LocalStorage>> Create(absl::string_view root);
   // Uses `root` for reading; NotFound when it is missing.
   static absl::StatusOr<std::unique_ptr<LocalStorage>> Open(absl::string_view root);

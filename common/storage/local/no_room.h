@@ -1,6 +1,6 @@
-// As long as it lives, no file of this process takes a byte, as on a full disk; for tests.
+// For tests: while a NoRoom exists, every write to a file of this process fails, as on a full disk.
 //
-// Threading: thread-compatible; it speaks for all threads of the process.
+// Threading: thread-compatible; it affects all threads of the process.
 #ifndef LOCKSTEP_COMMON_STORAGE_LOCAL_NO_ROOM_H_
 #define LOCKSTEP_COMMON_STORAGE_LOCAL_NO_ROOM_H_
 

@@ -1,4 +1,4 @@
-// errno as absl::Status, with the place and a remedy.
+// Converts errno to absl::Status, with the place and a remedy.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_STORAGE_LOCAL_POSIX_ERROR_H_
@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// `error` is an errno value, `what` a verb ("write"), `path` what a user sees.
+// `error` is an errno value, `what` the verb of the message ("write"), `path` the path as the user knows it.
 absl::Status PosixError(int error, absl::string_view what, absl::string_view path);
 
 // As PosixError; when the disk (or a quota, or the file size limit) is full, names `needed` and the available bytes.

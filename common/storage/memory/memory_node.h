@@ -1,6 +1,6 @@
 // Files and directories of MemoryStorage, and its open files.
 //
-// Threading: thread-compatible; one with its storage.
+// Threading: thread-compatible; used by the thread that uses the storage.
 #ifndef LOCKSTEP_COMMON_STORAGE_MEMORY_MEMORY_NODE_H_
 #define LOCKSTEP_COMMON_STORAGE_MEMORY_MEMORY_NODE_H_
 
@@ -18,11 +18,11 @@ struct MemoryStorage::Node {
   std::map<std::string, NodePtr> names;          // of a directory, as callers see it
   std::map<std::string, NodePtr> durable_names;  // as a crash leaves it
   std::string data;                              // of a file
-  size_t synced = 0;                             // bytes of it that survive a crash
+  size_t synced = 0;                             // bytes of `data` that survive a crash
   int links = 1;                                 // names that callers see
   uint64_t identity = 0;                         // of a file
 
-  // Counts the names of every file below `directory` anew, and returns the bytes of all of them.
+  // Recounts the names of every file below `directory`, and returns the total bytes of these files.
   static uint64_t Recount(Node& directory);
 
  private:

@@ -1,5 +1,5 @@
-// Storage in memory that forgets what was not made durable: the disk of simulations and fault tests. Deterministic: the
-// same calls and the same plan give the same results.
+// Storage in memory that loses on a crash what was not made durable: the disk of simulations and fault tests.
+// Deterministic: the same calls and the same plan give the same results.
 //
 // What a crash leaves: the bytes of a file up to its last Sync and, of what came after, a prefix that the plan's seed
 // picks, perhaps with its tail torn (zeros); the names in a directory as of its last sync and some of the later
@@ -24,7 +24,7 @@
 
 namespace lockstep {
 
-// What goes wrong, by the number of the operation that changes something (0 is the first after the plan was set).
+// A plan of faults, by the number of the modifying operation that fails (0 is the first after the plan was set).
 // Appends, syncs, creations, renames, replacements and every single removal of a tree count as one each.
 struct StorageFaults {
   enum class Kind {
@@ -41,22 +41,22 @@ class MemoryStorage : public Storage {
   MemoryStorage();
   ~MemoryStorage() override;
 
-  // Begins a new plan; operations are counted from 0 again.
+  // Sets a new plan; operations are counted from 0 again.
   void SetFaults(StorageFaults faults);
   // Operations that changed something since the plan was set.
   int64_t operations() const { return operations_; }
   // Called before each operation with its number and a word; for tests that interleave two writers.
   void SetHook(std::function<void(int64_t number, absl::string_view what)> hook) { hook_ = std::move(hook); }
 
-  // How much of what was not synced survives a crash.
+  // How much unsynced data survives a crash.
   enum class Survival { kNothing, kEverything, kSome };
-  // The power goes and comes back: unsynced changes are lost as described above, locks are released, files that were
-  // open fail, and there are no faults planned any more.
+  // Simulates a power loss and a restart: unsynced changes are lost as described above, locks are released, open files
+  // become invalid, and the plan of faults is cleared.
   void Restart(Survival survival, uint64_t seed);
-  // The process that uses it ends and the machine goes on: what was not synced is there as before, and may be lost
-  // later. Locks are released, files that were open fail, and there are no faults planned any more.
+  // Simulates the death of the process while the machine keeps running: unsynced changes stay, and may be lost by a
+  // later crash. Locks are released, open files become invalid, and the plan of faults is cleared.
   void KillProcess();
-  // Forgets who holds which lock, as if each belonged to a machine of its own.
+  // Forgets all locks, as if each process ran on a machine of its own with locks that others do not see.
   void DropLocks() { locks_.clear(); }
   // Flips one bit of a file, or cuts it to `size`; for tests of damage. NotFound.
   absl::Status FlipBit(absl::string_view path, uint64_t offset, int bit);
@@ -84,12 +84,12 @@ class MemoryStorage : public Storage {
 
   struct Node;
   using NodePtr = std::shared_ptr<Node>;
-  // A change of names that is not durable yet: removals and insertions that happen together.
+  // A change of names that is not durable yet: removals and insertions that become durable together.
   struct Change {
     struct Entry {
       NodePtr directory;
       std::string name;
-      NodePtr node;  // null: the name goes
+      NodePtr node;  // null: the name is removed
     };
     std::vector<Entry> entries;
   };
@@ -114,7 +114,7 @@ class MemoryStorage : public Storage {
   uint64_t used_bytes_ = 0;
   uint64_t last_identity_ = 0;  // of a file
   int64_t operations_ = 0;
-  uint64_t epoch_ = 0;  // counts crashes: files opened before are dead
+  uint64_t epoch_ = 0;  // counts crashes; files opened in an earlier epoch are invalid
   bool down_ = false;
   std::function<void(int64_t, absl::string_view)> hook_;
 };
