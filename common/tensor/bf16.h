@@ -1,5 +1,5 @@
-// The upper half of a float: 8 bits of exponent, 7 of fraction. Numbers are computed as floats and rounded to the
-// nearest, ties to even, where they are stored.
+// bfloat16, the upper half of a float: 8 exponent bits and 7 fraction bits. Values are computed as floats and rounded
+// to the nearest, ties to even, when they are stored.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_TENSOR_BF16_H_
@@ -16,7 +16,7 @@ struct Bf16 {
   uint16_t bits;
 
   Bf16() = default;
-  // What is beyond the largest finite number and its rounding becomes infinite; NaNs stay NaNs, quiet.
+  // Values that round beyond the largest finite number become infinite; NaNs become quiet NaNs.
   LS_HD Bf16(float value) : bits(Rounded(std::bit_cast<uint32_t>(value))) {}
   LS_HD operator float() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
 

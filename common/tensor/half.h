@@ -1,4 +1,4 @@
-// Half-precision numbers (IEEE 754 binary16) as floats, which hold all of them.
+// Converts half-precision numbers (IEEE 754 binary16) to float, exactly.
 //
 // Threading: thread-safe (a pure function).
 #ifndef LOCKSTEP_COMMON_TENSOR_HALF_H_
@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// NaNs keep their bits of payload.
+// NaNs keep their payload bits.
 inline float HalfToFloat(uint16_t half) {
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
   const uint32_t exponent = half >> 10 & 0x1fu;

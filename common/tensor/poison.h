@@ -1,5 +1,5 @@
-// Fills memory that nothing wrote yet, so that a read of it shows: a NaN in every floating type, and in the integers of
-// two bytes and more a number that no index, label or token reaches.
+// Fills uninitialised memory with a pattern that makes reads of it visible: a NaN in every floating type, and in
+// integers of two bytes and more a value that no index, label or token reaches.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_COMMON_TENSOR_POISON_H_
@@ -28,7 +28,7 @@ inline void Poison(absl::Span<std::byte> memory) {
   for (size_t i = 0; i < memory.size(); ++i) memory[i] = std::byte{kPoison[i % sizeof kPoison]};
 }
 
-// Whether all of it, and not less than a word, is as Poison leaves it.
+// Whether `memory` is at least eight bytes long and holds the pattern throughout.
 inline bool IsPoison(absl::Span<const std::byte> memory) {
   for (size_t i = 0; i < memory.size(); ++i) {
     if (memory[i] != std::byte{kPoison[i % sizeof kPoison]}) return false;

@@ -1,4 +1,4 @@
-// Shapes and their products, with overflow seen. An empty shape is a scalar; a dimension of zero is legal.
+// Shapes and their products, with overflow detected. An empty shape is a scalar; a dimension of zero is legal.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_TENSOR_SHAPE_H_
@@ -17,7 +17,7 @@ namespace lockstep {
 using Shape = std::vector<int64_t>;
 
 // Product of the dimensions. InvalidArgument for a negative dimension or a product over 2^63 - 1; zeros are left out of
-// that product, so that products of some of the dimensions cannot overflow either.
+// the overflow check, so that products of any subset of the dimensions cannot overflow either.
 absl::StatusOr<int64_t> CheckedNumElements(absl::Span<const int64_t> shape);
 
 // Bytes of a tensor. InvalidArgument as above.

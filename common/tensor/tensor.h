@@ -1,5 +1,5 @@
-// A host tensor: row-major, contiguous, 64-byte aligned, owning. What crosses stages as weights, slots, initial values
-// and constants; kernels work on device buffers instead.
+// A host tensor: row-major, contiguous, 64-byte aligned, owning. It carries weights, slots, initial values and
+// constants between stages; kernels work on device buffers instead.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_COMMON_TENSOR_TENSOR_H_
@@ -21,7 +21,7 @@
 
 namespace lockstep {
 
-// What a named tensor is, without its elements.
+// Name, type and shape of a tensor, without its elements.
 struct TensorSpec {
   std::string name;
   DType dtype = DType::kF32;
