@@ -1,7 +1,7 @@
-// One file of a bucket that is written or read (bucket_storage.h).
+// A file of BucketStorage (bucket_storage.h) that is open for writing or reading.
 //
 // Threading: BucketWriter is thread-compatible, BucketReader thread-safe; every call blocks on the store. A writer with
-// senders blocks on what they have sent only in Sync and Close, and while it may have no more parts under way.
+// senders waits for them only in Sync and Close, and when it has as many parts under way as it may have.
 #ifndef LOCKSTEP_COMMON_OBJECT_STORE_BUCKET_FILES_H_
 #define LOCKSTEP_COMMON_OBJECT_STORE_BUCKET_FILES_H_
 
@@ -24,13 +24,13 @@ namespace lockstep {
 //   1 buffered ──more than a part──▶ 2 uploading ──Sync or Close──▶ 3 complete
 //        └─ every Sync and Close stores the whole file ─▶ 1
 //
-// A part that could not be sent fails the call that finds out, and those after it.
+// When a part cannot be sent, the call that notices it fails, and so do all later calls.
 class BucketWriter final : public WritableFile {
  public:
-  // Neither is owned; without `senders` every part is sent by the call that fills it.
+  // `store` and `senders` are not owned. When `senders` is null, the call that fills a part sends it.
   BucketWriter(ObjectStore* store, PartSenders* senders, std::string key, uint64_t part_bytes)
       : store_(*store), senders_(senders), key_(std::move(key)), part_bytes_(part_bytes) {}
-  // Gives an upload up that is not complete.
+  // Aborts an upload that is not complete.
   ~BucketWriter() override;
 
   absl::Status Append(absl::string_view bytes) override;
@@ -40,7 +40,7 @@ class BucketWriter final : public WritableFile {
  private:
   absl::Status SendPart();
   void PutPart(size_t index, std::string bytes);
-  // Until at most `most` parts are under way. The first error of one that was.
+  // Waits until at most `most` parts are under way. Returns the first error of any part.
   absl::Status WaitForParts(int most);
   absl::Status Complete();
 
@@ -48,8 +48,8 @@ class BucketWriter final : public WritableFile {
   PartSenders* const senders_;
   const std::string key_;
   const uint64_t part_bytes_;
-  std::string buffer_;   // of a file without an upload all of it, else what is in no part yet
-  bool stored_ = false;  // what buffer_ holds; of a file without an upload
+  std::string buffer_;   // without an upload the whole file, else the bytes that are in no part yet
+  bool stored_ = false;  // without an upload: buffer_ is stored
   std::optional<Upload> upload_;
   Mutex mutex_;
   CondVar part_ended_;
@@ -67,15 +67,15 @@ class BucketReader final : public ReadableFile {
     uint64_t longest = 0;
   };
 
-  // A file of this size that is fetched block by block. `store` is not owned.
+  // A file of `size` bytes that is fetched block by block. `store` is not owned.
   BucketReader(ObjectStore* store, std::string key, uint64_t size, Blocks blocks)
       : store_(*store), key_(std::move(key)), size_(size), blocks_(blocks) {}
-  // A file that was fetched whole.
+  // A file that was fetched whole: `content`.
   BucketReader(ObjectStore* store, std::string key, std::string content)
       : store_(*store), key_(std::move(key)), size_(content.size()), whole_(true), block_(std::move(content)) {}
 
   uint64_t size() const override { return size_; }
-  // Whoever has the keys of the bucket may read and write it: that is not told by a file.
+  // Reports the file as private and owned by this user: access to a bucket depends on its keys, not on the file.
   FileFacts facts() const override;
   absl::Status ReadAt(uint64_t offset, absl::Span<char> out) const override;
 

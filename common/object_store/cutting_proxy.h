@@ -1,4 +1,4 @@
-// A TCP proxy that resets connections after a number of bytes, for tests: a network that fails in the middle of a
+// A TCP proxy for tests that resets connections after a number of bytes, like a network that fails in the middle of a
 // request or of an answer.
 //
 // Threading: thread-safe; a thread per connection. The destructor ends and joins them.
@@ -20,15 +20,15 @@ class CuttingProxy {
   explicit CuttingProxy(int target_port);
 
   int port() const { return server_.port(); }
-  // From now on: when `bytes` have gone that way, whatever comes next is dropped and its connection reset; so `times`
-  // times, counting anew after each.
+  // Once `bytes` more have passed in direction `way`, drops the following bytes and resets their connection. Does so
+  // `times` times, counting from 0 after each.
   void Cut(Way way, uint64_t bytes, int times);
-  // How many connections were cut since Cut.
+  // The number of connections cut since Cut.
   int cuts() const;
 
  private:
   void Carry(int client);
-  // How many of `count` bytes may go that way before the connection is cut; `count`: it is not.
+  // How many of `count` bytes may pass in that direction; sets `cut` when the connection is to be reset after them.
   uint64_t Allow(Way way, uint64_t count, bool& cut);
 
   const int target_port_;

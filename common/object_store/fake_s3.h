@@ -1,7 +1,7 @@
 // A server that speaks S3 over objects in memory, for tests: it checks signatures, pages its listings, and fails on
-// command. Requests reach it directly, or over sockets when a TestHttpServer hands them on.
+// command. Requests reach it directly, or over sockets through a TestHttpServer.
 //
-// Threading: thread-safe; the settings are made before the first request.
+// Threading: thread-safe; settings must be made before the first request.
 #ifndef LOCKSTEP_COMMON_OBJECT_STORE_FAKE_S3_H_
 #define LOCKSTEP_COMMON_OBJECT_STORE_FAKE_S3_H_
 
@@ -20,8 +20,8 @@ namespace lockstep {
 
 enum class S3Fault : uint8_t {
   kNone,
-  kLost,        // the connection ends before the request has its effect
-  kAnswerLost,  // and after it
+  kLost,        // the connection ends before the request takes effect
+  kAnswerLost,  // the connection ends after it took effect
   kTwice,       // the request arrives twice
   kConflict,    // 409, no effect
   kSlowDown,    // 503, no effect
@@ -31,7 +31,7 @@ enum class S3Fault : uint8_t {
   kPage,        // 200 with a page of HTML, no effect; as kInternal where the answer has no body
   kExpired,     // 400: the session of the keys is over. Not for random schedules
 };
-constexpr int kS3Faults = 10;  // but kExpired
+constexpr int kS3Faults = 10;  // without kExpired
 
 class FakeS3 final : public HttpTransport {
  public:
@@ -42,7 +42,7 @@ class FakeS3 final : public HttpTransport {
   const std::string bucket = "models";
   Conditions conditions = Conditions::kTaken;
   bool knows_checksums = true;     // of parts
-  bool refuses_checksums = false;  // 501 for a header that it does not know
+  bool refuses_checksums = false;  // 501 for requests with checksum headers
   bool lists_in_order = true;
   size_t page_keys = 3;
   std::function<S3Fault()> next_fault = [] { return S3Fault::kNone; };

@@ -1,6 +1,7 @@
-// An object store that hands every request on to another one: what tests derive from to change or watch some of them.
+// An object store that forwards every request to another one; tests derive from it to change or observe single
+// requests.
 //
-// Threading: as the store below.
+// Threading: thread-safe if the store below is.
 #ifndef LOCKSTEP_COMMON_OBJECT_STORE_FORWARDING_OBJECT_STORE_H_
 #define LOCKSTEP_COMMON_OBJECT_STORE_FORWARDING_OBJECT_STORE_H_
 

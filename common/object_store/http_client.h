@@ -1,7 +1,7 @@
-// HTTP over libcurl. Connections are kept and used again; a server that is silent or slower than a modem is given up
-// before the deadline of the request.
+// HTTP over libcurl. Connections are reused; a request to a server that is silent or too slow fails before its
+// deadline.
 //
-// http_proxy, https_proxy and no_proxy of the environment hold, except for addresses of this machine.
+// Respects http_proxy, https_proxy and no_proxy of the environment, except for addresses of this machine.
 //
 // Threading: thread-safe; each request has a handle of its own, from a pool. Send blocks.
 #ifndef LOCKSTEP_COMMON_OBJECT_STORE_HTTP_CLIENT_H_
@@ -21,7 +21,7 @@ namespace lockstep {
 
 struct HttpClientOptions {
   absl::Duration connect_timeout = absl::Seconds(5);
-  // Fewer bytes than this per second, over all of `stalled_after`, is as good as no connection.
+  // A connection with fewer bytes per second, averaged over `stalled_after`, is given up.
   int min_bytes_per_second = 1024;
   absl::Duration stalled_after = absl::Seconds(20);
   std::string ca_bundle;    // file with the certificates to trust instead of the system's; "": the system's

@@ -1,5 +1,5 @@
-// One HTTP request and its answer, apart from what carries them: libcurl (http_client.h), or a server in memory
-// (tests).
+// The interface that sends one HTTP request and returns the answer. Implemented by libcurl (http_client.h), and by a
+// server in memory for tests.
 //
 // Threading: thread-safe; Send blocks.
 #ifndef LOCKSTEP_COMMON_OBJECT_STORE_HTTP_TRANSPORT_H_
@@ -33,10 +33,10 @@ struct HttpAnswer {
 class HttpTransport {
  public:
   virtual ~HttpTransport() = default;
-  // An answer of whatever code is OK. Redirections are not followed. Unavailable: no whole answer came in time, and the
-  // request may have had its effect, or may still have it; ResourceExhausted: the answer is longer than `max_answer`;
-  // FailedPrecondition: the server's certificate is not trusted, or this machine lacks what the request needs.
-  // Messages do not repeat the request.
+  // Returns an answer of any HTTP code. Does not follow redirections. Unavailable: no complete answer came in time, and
+  // the request may have taken effect, or may still do so; ResourceExhausted: the answer is longer than `max_answer`;
+  // FailedPrecondition: the server's certificate is not trusted, or this machine lacks what the request needs. Messages
+  // do not repeat the request.
   virtual absl::StatusOr<HttpAnswer> Send(const HttpClientRequest& request) = 0;
 };
 

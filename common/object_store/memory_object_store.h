@@ -1,4 +1,4 @@
-// Objects in memory, with the faults that a network gives to requests.
+// Objects in memory, with simulated network faults, for tests.
 //
 // Threading: thread-safe; `next_fault` is set before the threads start, and is called under the lock.
 #ifndef LOCKSTEP_COMMON_OBJECT_STORE_MEMORY_OBJECT_STORE_H_
@@ -18,16 +18,16 @@ namespace lockstep {
 enum class ObjectFault : uint8_t {
   kNone,
   kLost,        // the request does not arrive: Unavailable
-  kAnswerLost,  // it has its effect: Unavailable all the same
-  kTwice,       // it arrives twice, and the second answer is what the caller hears
-  kLate,        // Unavailable; a Put has its effect when Arrive is called, other requests never
+  kAnswerLost,  // it takes effect: Unavailable all the same
+  kTwice,       // it arrives twice, and the caller gets the second answer
+  kLate,        // Unavailable; a Put takes effect when Arrive is called, other requests never
   kRefused,     // 409, 429 or 503 for as long as the caller asks: Unavailable
 };
 constexpr int kObjectFaults = 6;
 
 class MemoryObjectStore final : public ObjectStore {
  public:
-  // Asked before each request.
+  // Called before each request.
   std::function<ObjectFault()> next_fault = [] { return ObjectFault::kNone; };
 
   absl::Status Put(absl::string_view key, absl::string_view bytes, PutCondition condition) override;
@@ -44,7 +44,7 @@ class MemoryObjectStore final : public ObjectStore {
   absl::StatusOr<std::vector<Upload>> ListUploads(absl::string_view prefix) override;
   std::string Describe(absl::string_view key) const override;
 
-  // Puts that are under way arrive, the oldest first.
+  // Lets `count` late Puts take effect, the oldest first.
   void Arrive(size_t count);
   size_t late() const;
 
@@ -58,7 +58,7 @@ class MemoryObjectStore final : public ObjectStore {
     PutCondition condition;
   };
 
-  // Runs `effect` as the next fault wants it.
+  // Runs `effect` as the next fault demands.
   template <typename Result, typename Effect>
   Result Apply(const Effect& effect) EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Store(const std::string& key, absl::string_view bytes, PutCondition condition)

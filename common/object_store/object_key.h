@@ -1,5 +1,5 @@
-// Which names objects may have. The set is the one that every server and every signature treats alike, so that a key
-// never has to be encoded in an XML answer.
+// The names that objects may have. The allowed characters are those that all servers and signatures treat in the same
+// way, and that need no encoding in XML answers.
 //
 // Threading: immutable; all functions are thread-safe.
 #ifndef LOCKSTEP_COMMON_OBJECT_STORE_OBJECT_KEY_H_

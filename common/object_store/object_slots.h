@@ -1,5 +1,5 @@
-// The slots of a commit log in an object store: slot n is the object `<folder>/<20 digits of 10^20 - 1 - n>`, stored by
-// a put that must find nothing.
+// The slots of a commit log in an object store: slot n is the object `<folder>/<10^19 - 1 - n in 20 digits>`, stored by
+// a Put with kIfAbsent.
 //
 // Threading: thread-safe; every call blocks on the store.
 #ifndef LOCKSTEP_COMMON_OBJECT_STORE_OBJECT_SLOTS_H_
@@ -23,9 +23,9 @@ class ObjectSlots final : public Slots {
   ObjectSlots(ObjectStore* store, std::string folder) : store_(*store), folder_(std::move(folder)) {}
 
   absl::StatusOr<std::vector<uint64_t>> Newest(size_t limit) override;
-  // DataLoss: it is longer than any record.
+  // DataLoss when the object is longer than any record.
   absl::StatusOr<std::string> Get(uint64_t number) override;
-  // AlreadyExists also after the store has sent the request again: its first answer may have been lost.
+  // AlreadyExists also when the store had to repeat the request and its first attempt had succeeded.
   absl::Status Create(uint64_t number, absl::string_view bytes) override;
   absl::Status Remove(uint64_t number) override;
   std::string Describe(uint64_t number) const override;

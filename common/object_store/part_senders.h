@@ -1,7 +1,7 @@
-// Threads that send parts of uploads, for all writers of a bucket together: a server that takes its time over one part
-// holds up neither the next parts nor who makes their bytes.
+// Threads that send parts of uploads, shared by all writers of a bucket. A part that the server accepts slowly delays
+// neither the next parts nor the thread that produces their bytes.
 //
-// Threading: thread-safe. Destroyed after everything that was given to it was waited for.
+// Threading: thread-safe. REQUIRES: destroyed only after its users have waited for everything that they gave to Run.
 #ifndef LOCKSTEP_COMMON_OBJECT_STORE_PART_SENDERS_H_
 #define LOCKSTEP_COMMON_OBJECT_STORE_PART_SENDERS_H_
 
@@ -15,11 +15,11 @@ namespace lockstep {
 
 class PartSenders {
  public:
-  // REQUIRES: threads >= 1. They start with the first part.
+  // REQUIRES: threads >= 1. The threads start with the first part.
   explicit PartSenders(int threads) : threads_(threads), queue_(1) {}
   ~PartSenders();
 
-  // Runs `send` on one of the threads. Blocks while all are at work and one more part waits.
+  // Runs `send` on one of the threads. Blocks while all threads are busy and one more part waits.
   void Run(std::function<void()> send);
 
  private:

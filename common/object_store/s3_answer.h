@@ -1,4 +1,4 @@
-// What an answer of S3 means: pure, so that every code is tested without a server.
+// Interprets an answer of S3. Pure, so that every code can be tested without a server.
 //
 // Threading: immutable; all functions are thread-safe.
 #ifndef LOCKSTEP_COMMON_OBJECT_STORE_S3_ANSWER_H_
@@ -12,8 +12,8 @@ namespace lockstep {
 
 struct S3Verdict {
   absl::Status status;
-  bool again = false;       // the request may be sent again
-  bool other_keys = false;  // after other keys were fetched
+  bool again = false;       // the request may be repeated
+  bool other_keys = false;  // repeat it with newly fetched keys
 };
 
 // `conditional`: the request was a Put with a condition. `place` begins the message. REQUIRES: the code is not 2xx, or

@@ -1,6 +1,5 @@
-// Where the keys of a bucket come from, in this order: the environment, the shared files of AWS's tools, the
-// container's endpoint (ECS, EKS), the metadata of the machine (EC2, second version). Those that expire are fetched
-// again before they do.
+// Finds the keys of a bucket, in this order: in the environment, the shared files of AWS's tools, the container's
+// endpoint (ECS, EKS), the machine's metadata (EC2, IMDSv2). Keys that expire are fetched again in time.
 //
 // Threading: thread-safe; a call blocks while keys are fetched.
 #ifndef LOCKSTEP_COMMON_OBJECT_STORE_S3_CREDENTIALS_H_
@@ -22,19 +21,19 @@ namespace lockstep {
 
 class S3CredentialsSource {
  public:
-  static constexpr absl::Duration kRefreshBefore = absl::Minutes(5);  // they expire
-  static constexpr absl::Duration kPause = absl::Seconds(20);         // between fetches while those at hand are valid
+  static constexpr absl::Duration kRefreshBefore = absl::Minutes(5);  // before they expire
+  static constexpr absl::Duration kPause = absl::Seconds(20);         // between fetches while the keys are valid
 
   // `transport` reaches the metadata; it is not owned and uses no proxies. `now`: the wall clock.
   S3CredentialsSource(Environment environment, HttpTransport* transport, std::function<absl::Time()> now)
       : environment_(std::move(environment)), transport_(*transport), now_(std::move(now)) {}
 
-  // PermissionDenied: there are none; the message says where they were looked for. While those at hand are valid, a
-  // fetch that fails is no error.
+  // Returns the keys. PermissionDenied when there are none; the message says where they were looked for. A failed fetch
+  // is no error while the current keys are valid.
   absl::StatusOr<S3Credentials> Get();
-  // The server refused those at hand: the next Get fetches others.
+  // Called when the server refused the current keys: the next Get fetches others.
   void Refuse();
-  // Of this machine, by its metadata; nullopt when it has none.
+  // The region of this machine, from its metadata; nullopt when there is none.
   std::optional<std::string> MachineRegion();
 
  private:
@@ -43,7 +42,7 @@ class S3CredentialsSource {
   absl::StatusOr<std::optional<S3Credentials>> FromProfile() const;
   absl::StatusOr<std::optional<S3Credentials>> FromContainer();
   absl::StatusOr<S3Credentials> FromMachine();
-  // One text of the machine's metadata.
+  // Fetches one item of the machine's metadata.
   absl::StatusOr<std::string> Metadata(absl::string_view path);
   absl::StatusOr<std::string> Ask(const std::string& method, const std::string& url,
                                   std::map<std::string, std::string> headers);

@@ -1,4 +1,4 @@
-// Which server a bucket is asked from, and under which names: pure.
+// Derives the server of a bucket and the form of its URLs from the settings. Pure.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_OBJECT_STORE_S3_ENDPOINT_H_
@@ -19,9 +19,9 @@ struct S3Endpoint {
   std::string region;
 };
 
-// By path (https://host/bucket/key) when an endpoint is set, or when the bucket's name has dots, which certificates of
-// AWS do not cover; by name (https://bucket.host/key) otherwise. `path_style` of the settings overrides both.
-// InvalidArgument: the endpoint is no address.
+// Uses path-style URLs (https://host/bucket/key) when an endpoint is set, or when the bucket's name has dots, which
+// AWS's certificates do not cover; else virtual-hosted URLs (https://bucket.host/key). `path_style` of the settings
+// overrides this. InvalidArgument when the endpoint is no address.
 absl::StatusOr<S3Endpoint> MakeS3Endpoint(const S3Settings& settings, absl::string_view bucket);
 
 }  // namespace lockstep

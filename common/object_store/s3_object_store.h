@@ -1,12 +1,12 @@
 // Objects in an S3 bucket: AWS, Ceph, MinIO and others that speak its API.
 //
-// A request that is not answered, or answered with 409, 429 or 5xx, is sent again, with growing pauses, until the
-// patience is spent. Keys that a server refuses as expired are fetched anew once.
+// A request without an answer, or with the answer 409, 429 or 5xx, is repeated with growing pauses until
+// S3Patience::patience is over. When a server refuses the keys as expired, they are fetched again, once.
 //
-// How bytes are guarded: the SHA-256 of every body is signed, and a server that checks signatures refuses other bytes.
-// Parts have a CRC-32C as well where the server takes it, which it says in its answer to the start of an upload: it
-// stores them, and verifies the object when the upload is completed. Content-MD5 would add nothing to the SHA-256. Some
-// servers refuse requests with checksums that they do not know, so none go with anything else.
+// Integrity: the SHA-256 of every body is signed, and a server that checks signatures refuses other bytes. Parts also
+// carry a CRC-32C if the server's answer to the start of the upload says that it supports it; the server stores these
+// and verifies the object when the upload is completed. Content-MD5 would add nothing to the SHA-256. Other requests
+// carry no checksums, since some servers refuse unknown ones.
 //
 // Threading: thread-safe; every call blocks.
 #ifndef LOCKSTEP_COMMON_OBJECT_STORE_S3_OBJECT_STORE_H_
@@ -31,7 +31,7 @@
 
 namespace lockstep {
 
-// What may differ between a program and a test.
+// Time limits, and the clocks and pauses that a test replaces.
 struct S3Patience {
   absl::Duration patience = absl::Seconds(60);  // of a call, and a second more for each MiB of its bytes
   absl::Duration attempt = absl::Seconds(15);   // of one request, and a second more for each MiB
@@ -44,8 +44,8 @@ struct S3Patience {
 
 class S3ObjectStore final : public ObjectStore {
  public:
-  // Opens s3://bucket/prefix with what the environment says. Sends nothing to the bucket. InvalidArgument: the URL or a
-  // setting is wrong.
+  // Opens s3://bucket/prefix with the settings of the environment. Sends nothing to the bucket. InvalidArgument when
+  // the URL or a setting is wrong.
   static absl::StatusOr<std::unique_ptr<S3ObjectStore>> Open(absl::string_view url, const Environment& environment,
                                                              S3Patience patience = {});
 
@@ -78,12 +78,12 @@ class S3ObjectStore final : public ObjectStore {
     uint64_t max_answer = uint64_t{16} << 20;
     uint64_t expected = 0;  // bytes of the answer, for the deadline
     bool conditional = false;
-    // Takes an answer of 2xx. Unavailable sends the request again.
+    // Processes an answer of 2xx. Returning Unavailable repeats the request.
     std::function<absl::Status(const HttpAnswer&)> take = nullptr;
   };
-  struct Owned;  // what Open has made
+  struct Owned;  // the transport and credentials that Open made
 
-  // An answer of 2xx, or the status that every other one stands for.
+  // Returns an answer of 2xx; other answers become a status.
   absl::StatusOr<HttpAnswer> Perform(const Call& call);
   absl::StatusOr<HttpAnswer> Once(const Call& call, absl::Duration timeout);
   S3Verdict Judge(const Call& call, const absl::StatusOr<HttpAnswer>& answer) const;

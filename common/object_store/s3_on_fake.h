@@ -1,4 +1,4 @@
-// An S3ObjectStore on a FakeS3, whose time moves only when it waits.
+// An S3ObjectStore on a FakeS3, for tests. Its clock advances only when it pauses.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_COMMON_OBJECT_STORE_S3_ON_FAKE_H_
@@ -24,7 +24,7 @@ inline Environment EnvironmentOf(const FakeS3& fake) {
 }
 
 struct S3OnFake {
-  // `carrier` brings requests to the fake; null: they reach it directly.
+  // `carrier` transports requests to the fake; null: they reach it directly.
   explicit S3OnFake(HttpTransport* carrier = nullptr, const std::string& host = "fake") {
     S3Patience patience;
     patience.steady_clock = [this] { return clock.Now(); };

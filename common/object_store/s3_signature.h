@@ -1,6 +1,6 @@
-// Signs requests with version 4 of AWS's signatures ("Authenticating Requests: Using the Authorization Header" of the
-// S3 documentation). The SHA-256 of the payload is part of what is signed, so that the server refuses a body that was
-// changed on its way.
+// Signs requests with AWS Signature Version 4 ("Authenticating Requests: Using the Authorization Header" of the S3
+// documentation). The signature covers the SHA-256 of the payload, so that the server refuses a body that was changed
+// in transit.
 //
 // Threading: immutable; all functions are thread-safe.
 #ifndef LOCKSTEP_COMMON_OBJECT_STORE_S3_SIGNATURE_H_
@@ -37,7 +37,7 @@ std::string S3Encode(absl::string_view text, bool keep_slash);
 std::string S3Query(const std::map<std::string, std::string>& query);
 
 // The headers to send: those of the request, x-amz-date, x-amz-content-sha256, x-amz-security-token when the
-// credentials have one, and authorization. `host` is signed and is for the transport to send.
+// credentials have one, and authorization. `host` is signed too, but not among them: the transport sends it.
 std::map<std::string, std::string> SignS3Request(const S3Request& request, const S3Credentials& credentials,
                                                  absl::string_view region, absl::Time now);
 

@@ -18,7 +18,7 @@ struct S3Url {
   friend bool operator==(const S3Url&, const S3Url&) = default;
 };
 
-// Whether `text` is meant to be one: it begins with "s3:".
+// Whether `text` is meant as an S3 URL: it begins with "s3:".
 bool IsS3Url(absl::string_view text);
 
 // One '/' at the end is ignored. InvalidArgument: the message says which part is wrong and gives an example.

@@ -1,5 +1,5 @@
-// The XML that S3 speaks, read strictly: an answer with another root, or without what it has to say, is none.
-// tinyxml2 reads it: it is one class of documents without entities, schemas or files to fetch.
+// Reads and writes S3's XML. Reading is strict: an answer with another root, or without a required element, is
+// rejected. It uses tinyxml2, which expands no entities and loads no schemas or files.
 //
 // Threading: immutable; all functions are thread-safe.
 #ifndef LOCKSTEP_COMMON_OBJECT_STORE_S3_XML_H_
@@ -19,9 +19,9 @@ namespace lockstep {
 struct S3Error {
   std::string code;  // "NoSuchKey"
   std::string message;
-  std::string region;  // that the server expects; "": it says none
+  std::string region;  // that the server expects; "": not given
 };
-// nullopt: the text is no error.
+// nullopt when the text is no error.
 std::optional<S3Error> ParseS3Error(absl::string_view text);
 
 struct S3ListPage {
@@ -29,7 +29,7 @@ struct S3ListPage {
   std::vector<std::string> folders;
   std::string next_token;  // "": this is the last page
 };
-// The Parse functions: Unavailable when the text is not the answer that is expected.
+// The following functions return Unavailable when the text is not the expected answer.
 absl::StatusOr<S3ListPage> ParseListPage(absl::string_view text);
 
 struct S3UploadsPage {
@@ -39,14 +39,14 @@ struct S3UploadsPage {
 };
 absl::StatusOr<S3UploadsPage> ParseUploadsPage(absl::string_view text);
 absl::StatusOr<std::string> ParseUploadId(absl::string_view text);
-// OK: the upload is complete.
+// OK when the upload is complete.
 absl::Status ParseCompleted(absl::string_view text);
-// OK: the object is copied.
+// OK when the object was copied.
 absl::Status ParseCopied(absl::string_view text);
 
 // The body of CompleteMultipartUpload.
 std::string CompletionBody(absl::Span<const UploadedPart> parts, bool with_checksums);
-// A CRC as S3's headers and bodies have it: its four bytes, the highest first, in base64.
+// A CRC in the form of S3's headers and bodies: its four bytes, most significant first, in base64.
 std::string ChecksumText(uint32_t crc32c);
 
 }  // namespace lockstep

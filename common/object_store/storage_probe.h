@@ -1,7 +1,7 @@
-// Proves on a user's own bucket or directory what the safety of a job rests on, before machines are spent on it. All
-// that it writes lies under one new name, and is removed at the end.
+// Tests on a user's own bucket or directory the properties that a job's safety depends on, before machines are spent on
+// the job. It writes only under one new name, and removes everything at the end.
 //
-// Threading: thread-safe; blocks on the place. Other jobs may use it meanwhile.
+// Threading: thread-safe; blocks on the storage, which other jobs may use at the same time.
 #ifndef LOCKSTEP_COMMON_OBJECT_STORE_STORAGE_PROBE_H_
 #define LOCKSTEP_COMMON_OBJECT_STORE_STORAGE_PROBE_H_
 
@@ -17,13 +17,13 @@ namespace lockstep {
 
 struct Proof {
   std::string property;  // "exclusive"
-  absl::Status status;   // what is wrong, and what to do
-  std::string found;     // in a few words, when it is OK
+  absl::Status status;   // the error, with the remedy
+  std::string found;     // the result in a few words, when it is OK
   absl::Duration took;
 };
 
-// One for each property, in the order in which they were tried. After one that needs somebody to act on the whole place
-// (no rights, no bucket, no answer) the others are left out. `name` is a word that nobody else uses.
+// Returns one Proof per property, in the order of the tests. An error of the whole place (no permissions, no bucket, no
+// answer) ends the tests. `name` is a unique word.
 std::vector<Proof> ProbeObjectStore(ObjectStore& store, const std::string& name);
 // REQUIRES: `storage` is thread-safe.
 std::vector<Proof> ProbeDirectory(Storage& storage, const std::string& name);

@@ -1,4 +1,4 @@
-// A small HTTP server on a free port of the loopback, for tests: it hands each request to a function.
+// A small HTTP server on a free port of the loopback, for tests. A function answers each request.
 //
 // Threading: thread-safe; a thread per connection, which stays open between requests. The destructor ends and joins
 // them.
@@ -22,14 +22,14 @@ class TestHttpServer {
     std::map<std::string, std::string> headers;  // lower-case names
     std::string body;
   };
-  // Code 0 closes the connection without an answer. A header "content-length" is sent in place of the right one.
+  // Code 0 closes the connection without an answer. A header "content-length" replaces the correct one.
   using Handler = std::function<HttpAnswer(const Request&)>;
 
   explicit TestHttpServer(Handler handler);
 
   int port() const { return server_.port(); }
   std::string url() const;                                   // "http://127.0.0.1:PORT"
-  int connections() const { return server_.connections(); }  // that came so far
+  int connections() const { return server_.connections(); }  // accepted so far
 
  private:
   void Serve(int socket);
