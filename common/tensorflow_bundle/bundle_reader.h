@@ -19,19 +19,19 @@ namespace lockstep {
 
 class BundleReader {
  public:
-  // Reads the index PREFIX.index and opens the data files that it names; `storage` outlives the reader. NotFound:
-  // a file is missing. DataLoss also when one is shorter than the index says, or the index has more than
+  // Reads the index PREFIX.index and opens the data files that it names; `storage` outlives the reader. NotFound when a
+  // file is missing. DataLoss also when a data file is shorter than the index says, or the index has more than
   // kMaxTableBytes. Else as ParseBundleIndex.
   static absl::StatusOr<BundleReader> Open(const Storage& storage, absl::string_view prefix);
 
   const BundleIndex& index() const { return index_; }
-  // The prefix as a user sees it.
+  // The prefix as the user knows it, for messages.
   const std::string& shown() const { return shown_; }
 
-  // All bytes of a tensor, compared with their checksum. REQUIRES: an entry of index() that is neither partitioned nor
-  // a string; `out` has its size. DataLoss: they are damaged.
+  // Reads all bytes of a tensor and verifies their checksum. DataLoss when they are damaged. REQUIRES: `entry` is one
+  // of index(), neither partitioned nor a string, and `out` has its size.
   absl::Status Read(const BundleEntry& entry, absl::Span<char> out) const;
-  // The string that a scalar is. InvalidArgument: it is none, or longer than what is read. DataLoss as above.
+  // Reads a scalar string tensor. InvalidArgument when it is none, or too long. DataLoss as Read.
   absl::StatusOr<std::string> ReadString(const BundleEntry& entry) const;
 
  private:

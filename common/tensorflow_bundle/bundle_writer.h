@@ -1,7 +1,7 @@
 // Writes a TensorFlow V2 checkpoint: data files and their index (docs/formats/tensorflow.md).
 //
-//   1 adding ──Finish──▶ 2 placed        Under scratch names until then. The index gets its name last: a checkpoint
-//      └── error, destroyed ─▶ nothing   is there when its index is.
+//   1 adding ──Finish──▶ 2 placed        Files have scratch names until then. The index is renamed last, so a
+//      └── error, destroyed ─▶ nothing   checkpoint is complete once its index exists.
 //
 // Threading: thread-compatible; every call blocks on the storage.
 #ifndef LOCKSTEP_COMMON_TENSORFLOW_BUNDLE_BUNDLE_WRITER_H_
@@ -27,25 +27,25 @@ class BundleWriter {
  public:
   static constexpr uint64_t kShardBytes = uint64_t{4} << 30;
   using TakeBytes = std::function<absl::Status(absl::string_view)>;
-  // Hands the bytes of a tensor on, in pieces.
+  // Passes the bytes of a tensor, in pieces, to the TakeBytes.
   using GiveBytes = std::function<absl::Status(const TakeBytes&)>;
 
   // Begins PREFIX.index and its data files. A data file takes tensors up to `shard_bytes`, or a single larger one.
-  // AlreadyExists: a checkpoint of that prefix is there, which stays as it is. `storage` outlives the writer.
+  // AlreadyExists when there is a checkpoint of that prefix, which stays unchanged. `storage` outlives the writer.
   static absl::StatusOr<std::unique_ptr<BundleWriter>> Begin(Storage& storage, absl::string_view prefix,
                                                              uint64_t shard_bytes = kShardBytes);
   ~BundleWriter();
   BundleWriter(const BundleWriter&) = delete;
   BundleWriter& operator=(const BundleWriter&) = delete;
 
-  // Adds a tensor, whose name is its key. InvalidArgument: a key twice or an empty one. Internal: `give` hands on
-  // another number of bytes than its shape has. After an error the writer is only to be destroyed.
+  // Adds a tensor, whose name is its key. InvalidArgument for a repeated or empty key. Internal when `give` passes
+  // another number of bytes than the tensor has. After an error the writer can only be destroyed.
   absl::Status Add(const TensorSpec& tensor, const GiveBytes& give);
   // Adds a scalar string.
   absl::Status AddString(absl::string_view key, absl::string_view value);
 
-  // Gives the files their names, durably; returns the bytes of all of them. AlreadyExists: another writer was first, or
-  // a data file is there; what is there stays as it is.
+  // Gives the files their final names, durably, and returns their total bytes. AlreadyExists when another writer was
+  // first, or a data file exists; existing files stay unchanged.
   absl::StatusOr<uint64_t> Finish();
 
  private:
@@ -60,7 +60,7 @@ class BundleWriter {
 
   Storage& storage_;
   const std::string prefix_;
-  const std::string scratch_;  // in the scratch names: no other writer has it
+  const std::string scratch_;  // part of the scratch names, unique to this writer
   const uint64_t shard_bytes_;
   BundleIndex index_;
   std::set<std::string> keys_;

@@ -1,7 +1,8 @@
-// The objects that a TensorFlow checkpoint was taken of (docs/formats/tensorflow.md): a graph from a root over named
-// edges to variables. It may have several ways to a variable, and circles.
+// The graph of the objects in a TensorFlow checkpoint (docs/formats/tensorflow.md): named edges lead from a root to
+// variables. Several paths may lead to one variable, and there may be cycles.
 //
-// Optimizers, what only they lead to, and the count of the saves are no part of the model: an edge to one is not gone.
+// Optimizers, objects that only they lead to, and the save counter are not part of the model: edges to them are not
+// followed.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_TENSORFLOW_BUNDLE_OBJECT_GRAPH_H_
@@ -28,22 +29,23 @@ class ObjectGraph {
  public:
   struct Variable {
     std::string key;  // in the index
-    // From the root: as the key says where that is a way within the model, else the shortest one; empty: there is none.
+    // The path from the root: the one in the key if it lies within the model, else the shortest one; empty when there
+    // is none.
     ObjectPath path;
   };
 
-  // Parses the value of kObjectGraphKey. DataLoss: it is malformed. InvalidArgument: it has more objects or
-  // edges, or longer paths, than what is read.
+  // Parses the value of kObjectGraphKey. DataLoss when it is malformed. InvalidArgument when it has too many objects or
+  // edges, or too long paths.
   static absl::StatusOr<ObjectGraph> Parse(absl::string_view bytes);
 
   const std::vector<Variable>& variables() const { return variables_; }
-  // The variable, an index in variables(), to which a way leads from the model or the root whose names, joined with
-  // '.', are `name`.
+  // The variable, as an index in variables(), at the end of a path from the model or the root whose edge names, joined
+  // with '.', give `name`.
   std::optional<size_t> Find(absl::string_view name) const;
 
  private:
   struct Node {
-    std::map<std::string, size_t> children;  // those that may be gone to
+    std::map<std::string, size_t> children;  // edges that may be followed
     std::optional<size_t> variable;          // index in variables_
   };
 

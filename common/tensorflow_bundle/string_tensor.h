@@ -1,7 +1,7 @@
 // A scalar string tensor as the data files of TensorFlow V2 checkpoints hold it: its length, a checksum of the length,
 // its bytes (docs/formats/tensorflow.md).
 //
-// Threading: stateless.
+// Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_COMMON_TENSORFLOW_BUNDLE_STRING_TENSOR_H_
 #define LOCKSTEP_COMMON_TENSORFLOW_BUNDLE_STRING_TENSOR_H_
 
@@ -13,19 +13,19 @@
 
 namespace lockstep {
 
-// The strings that are read and written here have at most so many bytes.
+// The longest string that is read or written.
 inline constexpr uint64_t kMaxStringTensorBytes = 32 << 20;
 
 struct StringTensor {
   std::string bytes;  // in the data file
-  uint32_t crc32c =
-      0;  // masked, as the index has it: of the length as a number of 4 bytes, its checksum and the string
+  // Masked, as the index has it: of the length as a number of 4 bytes, its checksum and the string.
+  uint32_t crc32c = 0;
 };
 
 // REQUIRES: at most kMaxStringTensorBytes.
 StringTensor EncodeStringTensor(absl::string_view value);
 
-// The inverse. DataLoss: a checksum differs, or the length is not that of the bytes.
+// The inverse. DataLoss when a checksum differs, or the length does not match the bytes.
 absl::StatusOr<std::string> DecodeStringTensor(const StringTensor& tensor);
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // The fixed parts of a table file (table.h).
 //
-// Threading: stateless.
+// Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_COMMON_TENSORFLOW_BUNDLE_TABLE_LAYOUT_H_
 #define LOCKSTEP_COMMON_TENSORFLOW_BUNDLE_TABLE_LAYOUT_H_
 
@@ -15,7 +15,7 @@ namespace lockstep {
 inline constexpr uint64_t kTableMagic = 0xdb4775248b80fb57;  // the last 8 bytes of a file, little-endian
 inline constexpr size_t kFooterBytes = 48;                   // two handles, zeros, the magic number
 inline constexpr size_t kBlockTrailerBytes = 5;              // type of compression, masked CRC-32C of block and type
-inline constexpr int kRestartInterval = 16;                  // keys of which each shares its beginning with the last
+inline constexpr int kRestartInterval = 16;                  // keys per restart: the first of them shares no prefix
 
 enum BlockCompression : uint8_t { kNotCompressed = 0, kSnappy = 1 };
 

@@ -1,7 +1,7 @@
-// What the variables of a TensorFlow V2 checkpoint are called here: a path of objects with '.' between its parts, as
-// PyTorch has it, or the name of a checkpoint that goes by names with '.' for '/'; both without a leading "model".
+// Names the variables of a TensorFlow V2 checkpoint. In an object-based checkpoint the name is the path of objects
+// joined with '.', as in PyTorch; in a name-based one it is the name with '.' for '/'. A leading "model" is dropped.
 //
-// Variables of optimizers and counts of saves or steps have no name: they are no weights.
+// Variables of optimizers and counters of saves or steps get no name, since they are no weights.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_TENSORFLOW_BUNDLE_VARIABLE_NAMES_H_
@@ -27,17 +27,18 @@ class VariableNames {
     size_t entry = 0;  // in BundleIndex::entries
   };
 
-  // Of a checkpoint that goes by objects. `graph` is the value of kObjectGraphKey. InvalidArgument: two variables come
-  // to one name. DataLoss: the graph is malformed, or names a key that the index lacks.
+  // The names of an object-based checkpoint. `graph` is the value of kObjectGraphKey. InvalidArgument when two
+  // variables get the same name. DataLoss when the graph is malformed, or names a key that the index lacks.
   static absl::StatusOr<VariableNames> OfObjects(const BundleIndex& index, absl::string_view graph);
-  // Of a checkpoint that goes by names, as tf.compat.v1.train.Saver writes it. InvalidArgument also where names are
-  // longer than what is read.
+  // The names of a name-based checkpoint, as tf.compat.v1.train.Saver writes it. InvalidArgument also when names are
+  // too long.
   static absl::StatusOr<VariableNames> OfNames(const BundleIndex& index);
 
   const std::vector<Variable>& variables() const { return variables_; }
-  // How many variables of optimizers have no name.
+  // The number of variables of optimizers, which have no name.
   size_t of_optimizers() const { return of_optimizers_; }
-  // The variable, an index in variables(), that goes by this name too: another way through the objects leads there.
+  // The variable, as an index in variables(), that has this second name, because another path through the objects leads
+  // to it.
   std::optional<size_t> FindSecondName(absl::string_view name) const;
 
  private:
@@ -47,7 +48,7 @@ class VariableNames {
   std::vector<Variable> variables_;
   size_t of_optimizers_ = 0;
   std::optional<ObjectGraph> graph_;
-  std::map<size_t, size_t> by_graph_;  // index in the graph's variables: index in variables_
+  std::map<size_t, size_t> by_graph_;  // index in the graph's variables -> index in variables_
 };
 
 }  // namespace lockstep

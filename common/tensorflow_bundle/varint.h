@@ -1,6 +1,6 @@
-// Numbers as TensorFlow's files have them: 7 bits a byte with the lowest first, or 4 bytes, little-endian.
+// Integers as TensorFlow's files store them: varints (7 bits per byte, lowest first), and 4 bytes little-endian.
 //
-// Threading: stateless.
+// Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_COMMON_TENSORFLOW_BUNDLE_VARINT_H_
 #define LOCKSTEP_COMMON_TENSORFLOW_BUNDLE_VARINT_H_
 
@@ -17,7 +17,7 @@ inline void AppendVarint(uint64_t value, std::string& out) {
   out.push_back(static_cast<char>(value));
 }
 
-// Takes a number from the front of `in`; nullopt: it does not end within `in`, or has more than 64 bits.
+// Removes a varint from the front of `in`; nullopt when it does not end within `in`, or has more than 64 bits.
 inline std::optional<uint64_t> TakeVarint(absl::string_view& in) {
   uint64_t value = 0;
   for (int shift = 0; shift < 64 && !in.empty(); shift += 7) {
