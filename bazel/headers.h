@@ -1,7 +1,8 @@
-// What most sources include, for the compiler to read once (precompiled_header.bzl). Never included by name: a source
-// says itself what it needs. `--config=libfuzzer` compiles without it, and so finds a source that does not.
+// Headers that most sources include, precompiled so that the compiler reads them once (precompiled_header.bzl). No
+// source includes this file by name: a source includes what it needs itself. `--config=libfuzzer` compiles without it,
+// and so finds a source that misses an include.
 //
-// Threading: nothing is declared here.
+// Threading: immutable (nothing is declared here).
 #ifndef LOCKSTEP_BAZEL_HEADERS_H_
 #define LOCKSTEP_BAZEL_HEADERS_H_
 

@@ -1,6 +1,6 @@
-// What most tests include, for the compiler to read once, as headers.h.
+// Headers that most tests include, precompiled like headers.h.
 //
-// Threading: nothing is declared here.
+// Threading: immutable (nothing is declared here).
 #ifndef LOCKSTEP_BAZEL_TEST_HEADERS_H_
 #define LOCKSTEP_BAZEL_TEST_HEADERS_H_
 
