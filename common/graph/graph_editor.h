@@ -13,7 +13,7 @@
 namespace lockstep {
 
 // Returns `name`, or a variation of it that no input, variable, constant or node output has, for a value that is added
-// to a graph whose names come from elsewhere. Node names are a separate namespace and are not considered.
+// to a graph whose names come from elsewhere. Names of nodes are not considered: they form a namespace of their own.
 std::string FreshName(const Graph& graph, std::string name);
 
 // Replaces kBatchDim by `batch` in the shapes of the inputs.

@@ -23,7 +23,7 @@ namespace lockstep {
 enum class LogLevel { debug, info, warn, error };
 enum class LogFormat { text, json };
 
-// "warn", and back; nullopt for what is no level.
+// The name of a level, such as "warn", and its inverse; nullopt for an unknown name.
 absl::string_view LogLevelName(LogLevel level);
 std::optional<LogLevel> ParseLogLevel(absl::string_view name);
 

@@ -1,5 +1,5 @@
 // Reads and writes S3's XML. Reading is strict: an answer with another root, or without a required element, is
-// rejected. It uses tinyxml2, which expands no entities and loads no schemas or files.
+// rejected. It uses tinyxml2, which knows no custom entities and loads no schemas or files.
 //
 // Threading: immutable; all functions are thread-safe.
 #ifndef LOCKSTEP_COMMON_OBJECT_STORE_S3_XML_H_

@@ -35,7 +35,7 @@ double MetricValue(Metric metric, const EvaluationSums& sums);
 // torch.optim.lr_scheduler.ReduceLROnPlateau with a relative threshold. No drop before patience + 1 evaluations.
 struct PlateauRule {
   bool cuts = false;
-  uint64_t patience = 0;  // evaluations without improvement before a drop
+  uint64_t patience = 0;  // evaluations without improvement that are tolerated
   double threshold = 0;   // an improvement exceeds this fraction of the best value
   uint64_t cooldown = 0;  // evaluations after a drop that do not count
   LS_FIELDS(PlateauRule, cuts, patience, threshold, cooldown)

@@ -1,4 +1,4 @@
-// The sign of life of a worker, sent apart from its session: on a thread and a channel of its own.
+// The heartbeat of a worker. It is sent independently of the session, on a thread and a channel of its own.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_COMMON_PROTOCOL_HEARTBEAT_H_

@@ -47,11 +47,11 @@ enum class Activity : uint8_t {
 
 // First message on every new session.
 struct Hello {
-  std::string job;             // the job this worker was told or learned; empty: any
+  std::string job;             // the job that this worker was given or learnt; empty: any
   std::string preferred_name;  // empty: the chief chooses
   std::string host;
   std::string peer_address;  // where peers connect, host:port
-  std::string device;        // what it was told to compute on, for people: "auto", "cuda:1"
+  std::string device;        // the device setting, for people: "auto", "cuda:1"
   Term highest_term = 0;     // the highest term it ever followed: an older chief must end (76)
   bool has_state = false;
   Lineage lineage;          // of its state
@@ -137,7 +137,7 @@ struct Formed {
 // A collective, the forming of the communicator or the synchronisation failed here. Evidence: breaks the generation.
 struct PeerFailed {
   Generation generation;
-  Incarnation suspect;         // none when the error names nobody
+  Incarnation suspect;         // none when the error names no peer
   bool while_forming = false;  // the pair is not used again until a test connection succeeds (rule 11)
   std::string message;
   bool damaged = false;  // the checkpoint that was fetched is not the one published; false for storage errors
@@ -179,7 +179,7 @@ enum class SnapshotCause : uint8_t {
   kBest = 5     // the best state so far: members wait until it is published, even while the chief is away
 };
 
-// A snapshot stands in memory; the chief asks for its shares (AskShare).
+// The worker holds a snapshot in memory; the chief asks for its shares (AskShare).
 struct SnapshotTaken {
   Generation generation;
   SnapshotId snapshot;
@@ -226,7 +226,7 @@ struct Left {
   LS_FIELDS(Left, exit_code, reason)
 };
 
-// The worker met an error of its own and is about to exit with `exit_code`. Spends the failure budget (rule 15).
+// The worker failed with an error and is about to exit with `exit_code`. Spends the failure budget (rule 15).
 struct ErrorReport {
   int32_t exit_code = 0;
   uint64_t step = 0;

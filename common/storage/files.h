@@ -29,8 +29,8 @@ absl::StatusOr<std::string> ReadWholeFile(const Storage& storage, absl::string_v
 // Creates a new file with this content and syncs it; its name is durable after SyncDirectory of the parent.
 absl::Status WriteNewFile(Storage& storage, absl::string_view path, absl::string_view content, Access access);
 
-// Replaces the file at `path` in one atomic, durable step: the content is written under the name `scratch` (a fresh
-// name on the same storage; removed first when something is left there), synced, then moved over `path`.
+// Creates or replaces the file at `path` in one atomic, durable step: the content is written under the name `scratch`
+// (a fresh name on the same storage; removed first when something is left there), synced, then moved over `path`.
 absl::Status ReplaceFile(Storage& storage, absl::string_view scratch, absl::string_view path, absl::string_view content,
                          Access access);
 

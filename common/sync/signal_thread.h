@@ -1,6 +1,7 @@
 // Waits for signals of the process on a thread of its own and calls a function for each.
 //
-// Threading: `on_signal` is called by that thread, one signal after another, until the destructor began.
+// Threading: thread-compatible; owns one thread, which calls `on_signal` for one signal after another until the
+// destructor begins.
 #ifndef LOCKSTEP_COMMON_SYNC_SIGNAL_THREAD_H_
 #define LOCKSTEP_COMMON_SYNC_SIGNAL_THREAD_H_
 

@@ -20,7 +20,7 @@ namespace lockstep {
 
 using Table = std::map<std::string, std::string>;
 
-inline constexpr size_t kMaxTableBytes = 64 << 20;  // of a file, and of its keys after decompression
+inline constexpr size_t kMaxTableBytes = 64 << 20;  // of a file, and of its keys without prefix sharing
 inline constexpr size_t kMaxTableEntries = 1'000'000;
 inline constexpr size_t kMaxTableKeyBytes = 64 << 10;  // of one key
 inline constexpr size_t kTableBlockBytes = 256 << 10;  // after which a block ends

@@ -49,7 +49,7 @@ int64_t EvalSlices(const JobSpec& spec, int64_t eval_samples);
 // replica (what is evaluated, the texts it writes, and the tensors that hooks look at).
 std::string MadeWithSettings(const JobSpec& spec);
 
-// InvalidArgument when the job's duration is shorter than a step. A duration given as a time leaves end_step at its
+// InvalidArgument when the job's duration amounts to no step. A duration given as a time leaves end_step at its
 // maximum.
 absl::StatusOr<TrainingPolicy> MakeTrainingPolicy(const JobSpec& spec, const DataFacts& facts);
 

@@ -41,7 +41,7 @@ class OnnxImporter {
   struct Value {
     std::shared_ptr<const Tensor> constant;
     std::shared_ptr<const Tensor> known;  // the elements of a graph value, by options.known_inputs
-    std::string name;                     // in the graph; empty for a constant that nothing there uses yet
+    std::string name;                     // in the graph; empty for a constant that no node of the graph uses yet
     std::vector<std::string> sequence;
     bool is_sequence = false;
   };
@@ -52,13 +52,13 @@ class OnnxImporter {
   };
   struct Tie {
     std::string first;
-    bool certain = false;  // also by the call that reads it
+    bool certain = false;  // confirmed by the call that reads it
   };
   // A node with its attributes turned into ours.
   struct Call {
     const onnx::NodeProto* node;
     RawAttributes attributes;
-    std::string label;  // its name, made up where the file has none
+    std::string label;  // its name, generated when the file has none
   };
   using Reader = absl::Status (OnnxImporter::*)(Call& call);
 
@@ -239,35 +239,35 @@ class OnnxImporter {
   const OnnxFile file_;
   const OnnxImportOptions& options_;
   std::string folder_;
-  onnx::GraphProto nodes_;  // flat
+  onnx::GraphProto nodes_;  // after FlattenModel
   std::deque<onnx::TensorProto> branch_initializers_;
   std::vector<Branch> branches_;
   std::map<std::string, int> branch_of_;  // by the first output of a node
-  int branch_ = -1;                       // that the node which is being read stands in
+  int branch_ = -1;                       // the branch of the node that is being read; -1: none
   int64_t opset_ = 0;
   bool from_pytorch_ = false;
   bool has_signature_ = false;
   OnnxSignature signature_;  // empty where the file has none
   std::optional<ExportNotes> export_notes_;
-  std::map<std::string, std::string> tied_;                // second names -> first, by the job and by the file
-  std::set<std::string> frozen_norms_;                     // by their running means
+  std::map<std::string, std::string> tied_;                // second names -> first, from the job and the file
+  std::set<std::string> frozen_norms_;                     // named by their running means
   std::set<std::string> statistics_;                       // of batch normalisations that were read
-  std::set<std::string> merged_statistics_;                // that are weights, too
-  std::map<std::string, std::string> moves_;               // buffers that the model changes, and the values they become
-  std::set<std::string> stopped_;                          // values of the file by options.stop_gradient and `moves_`
-  std::map<std::string, std::string> stops_;               // stopped values, and their names in the graph
+  std::set<std::string> merged_statistics_;                // statistics that are weights, too
+  std::map<std::string, std::string> moves_;               // buffers that the model changes -> their new values
+  std::set<std::string> stopped_;                          // values of the file, by options.stop_gradient and `moves_`
+  std::map<std::string, std::string> stops_;               // stopped values -> their names in the graph
   std::map<std::string, std::vector<std::string>> drops_;  // FindDroppingLayers
-  // Parameters of the signature without values in the file: second names, with the first; those that no call takes; the
-  // rest, which exporters folded into something else.
+  // Parameters of the signature without values in the file: ties_ maps second names to first ones, unused_ has those
+  // that no call takes, lost_ the rest, which exporters folded into other values.
   std::map<std::string, Tie> ties_;
   std::vector<std::string> unused_;
   std::set<std::string> lost_;
-  std::set<std::string> alike_;  // parameters merged into others, in nodes that do not tell them apart
-  bool optimized_ = false;       // the exporter has made initialisers of its own, or merged some
+  std::set<std::string> alike_;  // parameters merged into others by nodes that do not distinguish them
+  bool optimized_ = false;       // the exporter added or merged initialisers
   std::map<std::string, Initializer> initializers_;
-  std::deque<onnx::TensorProto> restored_;  // initialisers that the exporter left out
+  std::deque<onnx::TensorProto> restored_;  // initialisers that the exporter omitted
   std::map<std::string, Value> values_;
-  std::set<std::string> taken_names_;  // of the file's nodes and values, and those made up beside them
+  std::set<std::string> taken_names_;  // of the file's nodes and values, and generated ones
   std::set<std::string> node_names_;
   size_t folded_nodes_ = 0;
   int64_t folded_bytes_ = 0;

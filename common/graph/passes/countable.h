@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-// InvalidArgument when the values of a pass have more bytes than any machine: plans add them up, with scratch and
-// copies beside them. REQUIRES: shapes are inferred.
+// InvalidArgument when the values of a pass have more bytes than any machine has memory. The limit keeps the sums of
+// plans, which add scratch and copies, from overflowing. REQUIRES: shapes are inferred.
 absl::Status CheckCountable(const Graph& graph);
 
 }  // namespace lockstep

@@ -3,13 +3,13 @@
 // keeps what was imported.
 //
 //   Softmax(Q K^T * scale + mask) V, with everything between read by its successor alone, where
-//     * K^T is K behind any transposes; factors may stand at Q and K, and once behind the product (Mul or Div)
-//     * the mask is added (any value that no parameter reaches), or chosen by Where with a constant condition; a
-//       constant one that hides what comes after a query becomes `causal`
+//     * K^T is K after any transposes; Q and K may be scaled, and their product once (Mul or Div)
+//     * the mask is added (any value that depends on no parameter), or applied by Where with a constant condition; a
+//       constant mask that hides the keys after each query becomes `causal`
 //     * DropoutTraining may follow the softmax
 //     * keys and values may be repeated for several heads of queries (Expand, as PyTorch exports grouped heads)
 //   Transposes between [batch, heads, length, size] and [batch, length, heads, size] become attributes; a Split of one
-//   dense layer's result into Q, K and V goes.
+//   dense layer's result into Q, K and V is removed.
 //
 // Other patterns stay unchanged. Up to rounding the values are the same, and dropout drops the same elements.
 //

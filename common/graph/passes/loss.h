@@ -1,5 +1,5 @@
-// The loss section of a metagraph as nodes: kLossSum and kLossDenominator, so that the update can divide the sum over
-// all logical shards by the sum of the denominators.
+// Turns the loss section of a metagraph into nodes that compute kLossSum and kLossDenominator. The update divides the
+// sum over all logical shards by the sum of the denominators.
 //
 //   softmax_cross_entropy     weighted sum over the labels / sum of the weights of the labels; with classes_last the
 //                             scores [N, d..., C] are taken as [N * d..., C]; label_smoothing e: every label adds

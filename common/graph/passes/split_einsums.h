@@ -2,9 +2,9 @@
 // training and evaluation, whose shapes are known, before they are differentiated; the metagraph keeps what was
 // imported.
 //
-//   Several operands are multiplied in their order, two at a time. Of two, labels that only one has and that nothing
-//   else needs are summed first (ReduceSum); what both have and the result keeps is a batch, what both have and it does
-//   not keep is summed by the product (BatchMatMul), and the rest are rows and columns.
+//   Operands are multiplied in their order, two at a time. Labels that only one of the two has and that nothing else
+//   needs are summed first (ReduceSum). Labels of both become batch dimensions when the result keeps them, and are
+//   summed by the product (BatchMatMul) otherwise; the remaining labels are rows and columns.
 //
 // A node with an operand that has a label twice (a diagonal) stays unchanged. Up to rounding the values are the same.
 //
