@@ -123,7 +123,7 @@ int ChiefLoop::Run(std::function<absl::Status()> keep_addresses) {
 }
 
 void ChiefLoop::LookAtStorage(absl::Time now) {
-  const std::string news = storage_watch_.Look(now, liveness::StandsAt(kStorageThread, StorageWatch::kSilent));
+  const std::string news = storage_watch_.Look(now, liveness::LongActivityOf(kStorageThread, StorageWatch::kSilent));
   if (news.empty()) return;
   LS_LOG(warn, news);
   records_.Warned(Now(), news);

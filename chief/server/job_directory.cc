@@ -169,7 +169,7 @@ bool LookAtEarlier(const JobReading& job, const PreparedJob* prepared, const Job
   }
   if (!found->repair.empty()) findings.Warn("directory", found->repair);
   const std::optional<DirectoryMark>& mark = found->mark;
-  if (mark.has_value() && !job.mistakes.IsTouched("name")) {
+  if (mark.has_value() && !job.mistakes.HasInvalidPart("name")) {
     const absl::Status same = CheckSameJob(storage, *mark, job.spec.name());
     if (!same.ok()) {
       findings.Error("directory", same, kExitBadJob);

@@ -20,8 +20,8 @@ class StorageWatch {
   static constexpr absl::Duration kSayEvery = absl::Minutes(1);
 
   bool Due(absl::Time now) const { return now >= next_; }
-  // `stands`: what the thread has done for kSilent, empty when it is nothing (liveness::StandsAt). Returns what people
-  // are to hear now; empty: nothing.
+  // `stands`: what the thread has done for kSilent, empty when it is nothing (liveness::LongActivityOf). Returns what
+  // people are to hear now; empty: nothing.
   std::string Look(absl::Time now, std::string stands) {
     next_ = now + kLookEvery;
     stands_ = std::move(stands);

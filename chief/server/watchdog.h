@@ -45,7 +45,7 @@ class Watchdog {
         if (stop_) return;
       }
       const absl::Duration silent = since_turn_();
-      if (check_.Stands(SteadyNow(), silent)) return hangs_(silent);
+      if (check_.HasStalled(SteadyNow(), silent)) return hangs_(silent);
     }
   }
 

@@ -128,7 +128,7 @@ std::set<std::string> ReachedFrom(const Graph& graph, const std::string& output,
   return reached;
 }
 
-absl::Status KeepBehindStops(const std::string& loss, Graph* graph) {
+absl::Status FreezeDetachedParameters(const std::string& loss, Graph* graph) {
   const std::set<std::string> reached = ReachedFrom(*graph, loss, false), read = ReachedFrom(*graph, loss, true);
   bool any = false;
   for (Variable& variable : graph->variables) {

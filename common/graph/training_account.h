@@ -38,7 +38,7 @@ std::set<std::string> ReachedFrom(const Graph& graph, const std::string& output,
 
 // Freezes the parameters that `loss` depends on only through detached values, which get no gradient in PyTorch either.
 // InvalidArgument when no parameter is left to train.
-absl::Status KeepBehindStops(const std::string& loss, Graph* graph);
+absl::Status FreezeDetachedParameters(const std::string& loss, Graph* graph);
 
 }  // namespace lockstep
 

@@ -18,7 +18,7 @@ class HookRules {
   void Check(int index) {
     const Hook& hook = spec_.hooks(index);
     section_ = absl::StrCat("hooks.", index);
-    if (mistakes_.IsSpoilt(section_)) return;
+    if (mistakes_.IsInvalid(section_)) return;
     Name(hook.name(), index);
     Condition(hook);
     const bool observes = hook.statistics_size() > 0 || hook.histograms_size() > 0;
@@ -33,11 +33,11 @@ class HookRules {
  private:
   void Error(const std::string& key, const std::string& message) {
     const std::string path = key.empty() ? section_ : absl::StrCat(section_, ".", key);
-    if (!mistakes_.IsTouched(path)) mistakes_.Add(path, places_.Error(path, message));
+    if (!mistakes_.HasInvalidPart(path)) mistakes_.Add(path, places_.Error(path, message));
   }
 
   void Name(const std::string& name, int index) {
-    if (mistakes_.IsSpoilt(absl::StrCat(section_, ".name"))) return;
+    if (mistakes_.IsInvalid(absl::StrCat(section_, ".name"))) return;
     bool good = !name.empty() && name.size() <= 64 && absl::ascii_isalnum(name[0]);
     for (const char c : name) good = good && (absl::ascii_isalnum(c) || c == '-' || c == '_' || c == '.');
     if (!good) {
@@ -53,7 +53,7 @@ class HookRules {
 
   void Observation(const Hook& hook, bool observes) {
     const bool timed = hook.has_every() && hook.every().has_time();
-    if (mistakes_.IsTouched(section_)) return;
+    if (mistakes_.HasInvalidPart(section_)) return;
     if (hook.has_profile() && (timed || hook.on() == Hook::ON_END)) {
       Error("profile",
             absl::StrCat("is of the steps behind an instant that workers know; give step, every in ep, steps ",
@@ -66,12 +66,12 @@ class HookRules {
 
   void Condition(const Hook& hook) {
     for (const char* key : {"step", "every", "on"}) {
-      if (mistakes_.IsSpoilt(absl::StrCat(section_, ".", key))) return;
+      if (mistakes_.IsInvalid(absl::StrCat(section_, ".", key))) return;
     }
     const int given = (hook.has_step() ? 1 : 0) + (hook.has_every() ? 1 : 0) + (hook.has_on() ? 1 : 0);
     if (given == 0) return Error("", "says not when; give it step, every or on");
     if (given > 1) return Error("", "has several of step, every and on; give it one, or make it several hooks");
-    if (hook.on() == Hook::ON_EVALUATION && !spec_.data().has_eval() && !mistakes_.IsTouched("data")) {
+    if (hook.on() == Hook::ON_EVALUATION && !spec_.data().has_eval() && !mistakes_.HasInvalidPart("data")) {
       Error("on", "there are no evaluations; give data.eval, or another condition");
     }
   }

@@ -29,7 +29,7 @@ JobReading ReadAll(absl::string_view text, const std::string& path, absl::Span<c
   auto& [spec, places, mistakes] = reading;
   places = JobPlaces(path);
   job::ReadYaml(text, places, spec, mistakes);
-  if (mistakes.IsSpoilt("")) return reading;
+  if (mistakes.IsInvalid("")) return reading;
   for (const std::string& assignment : overrides) job::ReadOverride(assignment, places, spec, mistakes);
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::absolute(path, error);

@@ -35,11 +35,11 @@ absl::Status JobMistakes::status() const {
                       }));
 }
 
-bool JobMistakes::IsSpoilt(absl::string_view key) const {
+bool JobMistakes::IsInvalid(absl::string_view key) const {
   return std::any_of(spoilt_.begin(), spoilt_.end(), [&](const std::string& spoilt) { return IsWithin(key, spoilt); });
 }
 
-bool JobMistakes::IsTouched(absl::string_view key) const {
+bool JobMistakes::HasInvalidPart(absl::string_view key) const {
   return std::any_of(spoilt_.begin(), spoilt_.end(),
                      [&](const std::string& spoilt) { return IsWithin(key, spoilt) || IsWithin(spoilt, key); });
 }

@@ -28,9 +28,9 @@ class JobMistakes {
   absl::Status status() const;
 
   // Whether `key` lacks its intended value, because of a mistake in it or in a section above it.
-  bool IsSpoilt(absl::string_view key) const;
+  bool IsInvalid(absl::string_view key) const;
   // Whether `key`, or any key below it, lacks its intended value.
-  bool IsTouched(absl::string_view key) const;
+  bool HasInvalidPart(absl::string_view key) const;
 
  private:
   std::vector<absl::Status> all_;

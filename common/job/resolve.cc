@@ -68,7 +68,7 @@ class Filling {
           Section(absl::StrCat(key, ".", item), message->GetReflection()->MutableRepeatedMessage(message, field, item));
         }
       } else if (!IsSection(field)) {
-        if (!mistakes_.IsSpoilt(key)) mistakes_.Add(key, Value(path, key, field, message));
+        if (!mistakes_.IsInvalid(key)) mistakes_.Add(key, Value(path, key, field, message));
       } else if (!KeyOf(field).section_on_demand() || IsSet(*message, field)) {
         Section(key, message->GetReflection()->MutableMessage(message, field));
       }
@@ -81,7 +81,7 @@ class Filling {
     const Key& key = KeyOf(field);
     const bool given = IsSet(*message, field);
     const std::pair<std::string, std::string> only = absl::StrSplit(key.only(), absl::MaxSplits('=', 1));
-    if (!only.first.empty() && mistakes_.IsSpoilt(Join(section, only.first))) return absl::OkStatus();
+    if (!only.first.empty() && mistakes_.IsInvalid(Join(section, only.first))) return absl::OkStatus();
     if (!Holds(key.only(), *message)) {
       if (!given) return absl::OkStatus();
       const FieldDescriptor* sibling = message->GetDescriptor()->FindFieldByName(only.first);
@@ -127,10 +127,10 @@ class Rules {
   Rules(const Places& places, JobMistakes& mistakes) : places_(places), mistakes_(mistakes) {}
 
   void Error(const std::string& key, absl::string_view message) {
-    if (!mistakes_.IsSpoilt(key)) mistakes_.Add(key, places_.Error(key, message));
+    if (!mistakes_.IsInvalid(key)) mistakes_.Add(key, places_.Error(key, message));
   }
   bool Sound(std::initializer_list<absl::string_view> keys) const {
-    return std::none_of(keys.begin(), keys.end(), [&](absl::string_view key) { return mistakes_.IsSpoilt(key); });
+    return std::none_of(keys.begin(), keys.end(), [&](absl::string_view key) { return mistakes_.IsInvalid(key); });
   }
 
   void Name(const std::string& name);

@@ -93,7 +93,7 @@ std::string DoingText(const std::vector<Doing>& doing) {
   return text;
 }
 
-std::string StandsAt(absl::string_view thread, absl::Duration least) {
+std::string LongActivityOf(absl::string_view thread, absl::Duration least) {
   for (const ThreadActivity& activity : ReadActivities(OwnPage(), MonotonicNs())) {
     if (activity.name != thread || activity.doing.empty() || activity.doing.back().lasts < least) continue;
     return DoingText(activity.doing);

@@ -75,7 +75,7 @@ std::string DoingText(const std::vector<Doing>& doing);
 
 // DoingText of the thread of this process called `thread`, if it has been in its innermost activity for `least`; else
 // "".
-std::string StandsAt(absl::string_view thread, absl::Duration least);
+std::string LongActivityOf(absl::string_view thread, absl::Duration least);
 
 }  // namespace liveness
 

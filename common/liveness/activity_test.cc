@@ -62,10 +62,10 @@ TEST_CASE("activity: what stands is named innermost first, and only when it stan
   const NowDoing step("step 3");
   const NowDoing node("node 'a'");
 
-  CHECK_THAT(StandsAt("stands", absl::ZeroDuration()),
+  CHECK_THAT(LongActivityOf("stands", absl::ZeroDuration()),
              Catch::StartsWith("node 'a' for ") && Catch::Contains(", in step 3 for "));
-  CHECK(StandsAt("stands", absl::Hours(1)).empty());
-  CHECK(StandsAt("no such thread", absl::ZeroDuration()).empty());
+  CHECK(LongActivityOf("stands", absl::Hours(1)).empty());
+  CHECK(LongActivityOf("no such thread", absl::ZeroDuration()).empty());
   CHECK(DoingText({{"step 3", absl::Milliseconds(12345)}, {"node 'a'", absl::Milliseconds(9876)}}) ==
         "node 'a' for 9.876s, in step 3 for 12s");
   CHECK(DoingText({}).empty());
@@ -84,7 +84,7 @@ TEST_CASE("activity: notes that lie too deep or are too long are cut and end in 
     CHECK(own->doing.back().text == "d");
   }
 
-  CHECK(StandsAt("deep", absl::ZeroDuration()).empty());
+  CHECK(LongActivityOf("deep", absl::ZeroDuration()).empty());
 }
 
 TEST_CASE("activity: the slot of a thread that ended is free again", "[liveness]") {

@@ -15,14 +15,14 @@ class StallCheck {
   static constexpr absl::Duration kLimit = absl::Seconds(8);
 
   StallCheck() = default;
-  // Stands is to be called once per `every`; a loop that has not turned for longer than `limit` counts as stalled.
+  // HasStalled is to be called once per `every`; a loop that has not turned for longer than `limit` counts as stalled.
   StallCheck(absl::Duration every, absl::Duration limit) : every_(every), limit_(limit) {}
 
   absl::Duration every() const { return every_; }
   // Whether the loop has stalled; `since_turn` is the time since its last turn. A gap of more than three intervals
   // between two calls means that the caller was paused, and the loop may have been paused with it: the loop then gets
   // the whole limit again. So it does from the first call on.
-  bool Stands(absl::Time now, absl::Duration since_turn) {
+  bool HasStalled(absl::Time now, absl::Duration since_turn) {
     if (now - last_ > 3 * every_) excused_until_ = now + limit_;
     last_ = now;
     return since_turn > limit_ && now >= excused_until_;

@@ -9,7 +9,7 @@ namespace {
 // stands.
 absl::Time WatchFor(StallCheck& check, absl::Time begin, absl::Duration time, absl::Time turned) {
   for (absl::Time now = begin; now < begin + time; now += StallCheck::kEvery) {
-    if (check.Stands(now, now - turned)) return now;
+    if (check.HasStalled(now, now - turned)) return now;
   }
   return absl::InfiniteFuture();
 }
@@ -17,7 +17,8 @@ absl::Time WatchFor(StallCheck& check, absl::Time begin, absl::Duration time, ab
 TEST_CASE("stall check: what stands is found within ten seconds", "[liveness]") {
   StallCheck check;
   const absl::Time begin = absl::FromUnixSeconds(1000);
-  for (int i = 0; i < 100; ++i) REQUIRE_FALSE(check.Stands(begin + i * StallCheck::kEvery, absl::Milliseconds(500)));
+  for (int i = 0; i < 100; ++i)
+    REQUIRE_FALSE(check.HasStalled(begin + i * StallCheck::kEvery, absl::Milliseconds(500)));
 
   const absl::Time turned = begin + absl::Seconds(100);
 

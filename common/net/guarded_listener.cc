@@ -43,13 +43,13 @@ bool NoDescriptorsLeft(int error) { return error == EMFILE || error == ENFILE ||
 
 absl::StatusOr<std::unique_ptr<GuardedListener>> GuardedListener::Listen(const HostPort& place, Options options) {
   LS_ASSIGN_OR_RETURN(const ChiefIdentity identity, ChiefIdentityOf(options.token));
-  LS_ASSIGN_OR_RETURN(StrangerAnswers answers, StrangerAnswers::Make(identity));
+  LS_ASSIGN_OR_RETURN(StrangerAnswerFactory answers, StrangerAnswerFactory::Make(identity));
   LS_ASSIGN_OR_RETURN(Listeners listeners, ListenAt(place));
   return std::unique_ptr<GuardedListener>(
       new GuardedListener(std::move(listeners), std::move(answers), std::move(options)));
 }
 
-GuardedListener::GuardedListener(Listeners listeners, StrangerAnswers answers, Options options)
+GuardedListener::GuardedListener(Listeners listeners, StrangerAnswerFactory answers, Options options)
     : options_(std::move(options)),
       names_(ServerNames(options_.token)),
       listeners_(std::move(listeners)),

@@ -79,7 +79,7 @@ class GuardedListener {
   };
   using Guests = std::map<uint64_t, Guest>;  // the oldest first
 
-  GuardedListener(Listeners listeners, StrangerAnswers answers, Options options);
+  GuardedListener(Listeners listeners, StrangerAnswerFactory answers, Options options);
   void Serve();
   void ShowOutLate(absl::Time now);
   void Accept(int listener);
@@ -97,7 +97,7 @@ class GuardedListener {
   const Options options_;
   const std::vector<std::string> names_;
   const Listeners listeners_;
-  const StrangerAnswers answers_;
+  const StrangerAnswerFactory answers_;
   Descriptor epoll_;
   Descriptor wake_read_;
   Descriptor wake_write_;

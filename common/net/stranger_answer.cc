@@ -32,7 +32,7 @@ BIO* Reading(const std::string& text) { return BIO_new_mem_buf(text.data(), stat
 }  // namespace
 
 void StrangerAnswer::Free::operator()(SSL* ssl) const { SSL_free(ssl); }
-void StrangerAnswers::Free::operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+void StrangerAnswerFactory::Free::operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
 
 bool StrangerAnswer::Advance() {
   ERR_clear_error();
@@ -46,8 +46,8 @@ bool StrangerAnswer::Advance() {
   return error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE;
 }
 
-absl::StatusOr<StrangerAnswers> StrangerAnswers::Make(const ChiefIdentity& identity) {
-  StrangerAnswers answers(SSL_CTX_new(TLS_server_method()));
+absl::StatusOr<StrangerAnswerFactory> StrangerAnswerFactory::Make(const ChiefIdentity& identity) {
+  StrangerAnswerFactory answers(SSL_CTX_new(TLS_server_method()));
   SSL_CTX* const context = answers.context_.get();
   const auto key_text = Own(Reading(identity.private_key), BIO_free_all);
   const auto certificate_text = Own(Reading(identity.certificate), BIO_free_all);
@@ -65,7 +65,7 @@ absl::StatusOr<StrangerAnswers> StrangerAnswers::Make(const ChiefIdentity& ident
   return answers;
 }
 
-absl::StatusOr<StrangerAnswer> StrangerAnswers::Begin(int socket) const {
+absl::StatusOr<StrangerAnswer> StrangerAnswerFactory::Begin(int socket) const {
   StrangerAnswer answer(SSL_new(context_.get()));
   if (answer.ssl_ == nullptr || SSL_set_fd(answer.ssl_.get(), socket) != 1) {
     return absl::InternalError("OpenSSL has no memory");

@@ -2,7 +2,7 @@
 // ServerNameOf). A caller with the token of another job thereby learns that it reached the wrong chief, instead of only
 // seeing its connection break. Nothing but the TLS handshake is read from it.
 //
-// Threading: thread-compatible; one StrangerAnswers may make answers for several threads.
+// Threading: thread-compatible; one StrangerAnswerFactory may make answers for several threads.
 #ifndef LOCKSTEP_COMMON_NET_STRANGER_ANSWER_H_
 #define LOCKSTEP_COMMON_NET_STRANGER_ANSWER_H_
 
@@ -22,7 +22,7 @@ class StrangerAnswer {
   bool Advance();
 
  private:
-  friend class StrangerAnswers;
+  friend class StrangerAnswerFactory;
   struct Free {
     void operator()(SSL* ssl) const;
   };
@@ -30,10 +30,10 @@ class StrangerAnswer {
   std::unique_ptr<SSL, Free> ssl_;
 };
 
-class StrangerAnswers {
+class StrangerAnswerFactory {
  public:
   // Internal when OpenSSL rejects the identity.
-  static absl::StatusOr<StrangerAnswers> Make(const ChiefIdentity& identity);
+  static absl::StatusOr<StrangerAnswerFactory> Make(const ChiefIdentity& identity);
   // Begins a handshake. Internal when OpenSSL has no memory. REQUIRES: SIGPIPE is ignored.
   absl::StatusOr<StrangerAnswer> Begin(int socket) const;
 
@@ -41,7 +41,7 @@ class StrangerAnswers {
   struct Free {
     void operator()(SSL_CTX* context) const;
   };
-  explicit StrangerAnswers(SSL_CTX* context) : context_(context) {}
+  explicit StrangerAnswerFactory(SSL_CTX* context) : context_(context) {}
   std::unique_ptr<SSL_CTX, Free> context_;
 };
 

@@ -40,7 +40,7 @@ class Preparation {
 
   void ReadModel(const NodeEvaluator& evaluate) {
     for (const char* key : {"model", "train.global_batch_size", "train.logical_shards", "train.micro_batch"}) {
-      if (reading_.mistakes.IsTouched(key)) return;
+      if (reading_.mistakes.HasInvalidPart(key)) return;
     }
     absl::StatusOr<std::optional<ImportedModel>> model = LoadModel(job(), evaluate);
     if (!model.ok()) return findings_.Error("model", findings_.At("model.onnx", model.status()), kExitBadJob);
@@ -52,7 +52,7 @@ class Preparation {
 
   void OpenData(const DataInspector& inspect) {
     for (const char* key : {"model.builtin", "model.onnx", "model.loss", "model.ignore_index", "data"}) {
-      if (reading_.mistakes.IsTouched(key)) return;
+      if (reading_.mistakes.HasInvalidPart(key)) return;
     }
     data_ = inspect(job(), imported(), findings_);
     if (data_ == nullptr) return;

@@ -88,7 +88,7 @@ std::optional<worker::ReplicaForecast> CheckJob(const JobToCheck& job, Findings&
   std::optional<worker::ReplicaForecast> forecast;
   // No worker holds the model's own file: it must not count as one's process.
   if (prepared.has_value()) prepared->initial.clear();
-  if (!job.directory.empty() || !reading.mistakes.IsTouched("checkpoint.dir")) {
+  if (!job.directory.empty() || !reading.mistakes.HasInvalidPart("checkpoint.dir")) {
     const std::string& directory = job.directory.empty() ? spec.checkpoint().dir() : job.directory;
     chief::LookAtDirectory(reading, prepared.has_value() ? &*prepared : nullptr, directory, findings);
   }

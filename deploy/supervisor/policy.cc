@@ -225,7 +225,7 @@ void Policy::OnLifeSeen(absl::Time now, const LifeSeen& event, std::vector<Actio
   const auto found = children_.find(event.role);
   if (found == children_.end() || !found->second.alive) return;
   StallCheck& life = found->second.life;
-  if (!life.Stands(now, event.silent) || event.debugged) return;
+  if (!life.HasStalled(now, event.silent) || event.debugged) return;
   life = StallCheck();  // the kill is on its way
   out.emplace_back(Examine{event.role});
   out.emplace_back(Signal{.role = event.role,

@@ -79,7 +79,7 @@ SessionLoop::SessionLoop(Options options)
                   .signs =
                       [this] {
                         return LifeSigns{engine_.progress() + uploader_.bytes_sent(), engine_.waits_for_peer(),
-                                         liveness::StandsAt(Engine::kThreadName, kTellsAfter)};
+                                         liveness::LongActivityOf(Engine::kThreadName, kTellsAfter)};
                       },
                   .answered = [this](Term term) { Post(BeatAnswered{term}); }}) {
   if (!options_.record_path.empty()) {

@@ -152,7 +152,7 @@ absl::StatusOr<MetaGraph> BuildMetaGraph(const MetaGraphRequest& request) {
     if (metagraph.loss.label.empty()) metagraph.loss.label = label.name;
   }
   LS_RETURN_IF_ERROR(ChooseTrained(&metagraph.forward, request.trainable, request.frozen));
-  LS_RETURN_IF_ERROR(KeepBehindStops(metagraph.loss.output, &metagraph.forward));
+  LS_RETURN_IF_ERROR(FreezeDetachedParameters(metagraph.loss.output, &metagraph.forward));
   metagraph.update = request.update;
   LS_ASSIGN_OR_RETURN(const std::set<std::string> no_decay,
                       MatchParameters(metagraph.forward, request.no_decay, "train.optimizer.no_decay"));

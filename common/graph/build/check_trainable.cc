@@ -38,7 +38,7 @@ absl::Status CheckTrainable(const Graph& forward, int64_t batch) {
     return absl::InvalidArgumentError("no output of the model is float32, so no loss can be made of them");
   }
   graph.outputs.push_back(loss);
-  LS_RETURN_IF_ERROR(KeepBehindStops(loss, &graph));
+  LS_RETURN_IF_ERROR(FreezeDetachedParameters(loss, &graph));
   return MakeTrainingGraph(metagraph).status();
 }
 

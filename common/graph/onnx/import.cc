@@ -164,7 +164,7 @@ absl::Status OnnxImporter::AddInput(const onnx::ValueInfoProto& input) {
   if (input.name().empty()) return absl::InvalidArgumentError("has no name");
   if (values_.count(input.name()) != 0) return absl::InvalidArgumentError("is listed twice");
   if (!input.type().has_tensor_type()) return absl::UnimplementedError("is a sequence, a map or an optional value");
-  LS_ASSIGN_OR_RETURN(const DType dtype, DTypeFromOnnx(input.type().tensor_type().elem_type()));
+  LS_ASSIGN_OR_RETURN(const DType dtype, TensorTypeFromOnnx(input.type().tensor_type().elem_type()));
   if (dtype == DType::kBF16) {
     return absl::InvalidArgumentError(
         "is BF16. Export the model in float32, without autocast, and set train.precision");

@@ -186,14 +186,14 @@ absl::Status OnnxImporter::ReadLpPool(Call& call) {
   LS_RETURN_IF_ERROR(MakePaddingExplicit(call, OpType::kAveragePool));
   return Layers(this, call, x)
       .GiveLpPool(static_cast<double>(p), call.attributes,
-                  NumElements(GivenOf<Ints>(call.attributes, "kernel_shape", {})));
+                  NumElements(AttributeOr<Ints>(call.attributes, "kernel_shape", {})));
 }
 
 absl::Status OnnxImporter::ReadMeanVariance(Call& call) {
   LS_ASSIGN_OR_RETURN(const RawAttributes raw, ReadAttributes(*call.node));
   LS_RETURN_IF_ERROR(OnlyAttributes(raw, {"axes"}));
   LS_ASSIGN_OR_RETURN(const ValueInfo x, FirstFloating(call));
-  return Layers(this, call, x).GiveMeanVariance(GivenOf<Ints>(raw, "axes", {0, 2, 3}));
+  return Layers(this, call, x).GiveMeanVariance(AttributeOr<Ints>(raw, "axes", {0, 2, 3}));
 }
 
 absl::Status OnnxImporter::ReadCenterCropPad(Call& call) {
@@ -201,7 +201,7 @@ absl::Status OnnxImporter::ReadCenterCropPad(Call& call) {
   LS_RETURN_IF_ERROR(OnlyAttributes(raw, {"axes"}));
   LS_ASSIGN_OR_RETURN(const Ints sizes, KnownInts(call, 1, "the shape"));
   LS_ASSIGN_OR_RETURN(const ValueInfo x, InfoOf(call.node->input(0)));
-  Ints axes = GivenOf<Ints>(raw, "axes", {});
+  Ints axes = AttributeOr<Ints>(raw, "axes", {});
   const auto rank = static_cast<int64_t>(x.shape.size());
   if (axes.empty()) {
     axes.resize(x.shape.size());
@@ -257,9 +257,9 @@ absl::Status OnnxImporter::ReadCol2Im(Call& call) {
   LS_ASSIGN_OR_RETURN(const Ints block, KnownInts(call, 2, "block_shape"));
   LS_ASSIGN_OR_RETURN(const ValueInfo x, FirstFloating(call));
   const size_t rank = image.size();
-  const Ints dilations = GivenOf<Ints>(raw, "dilations", Ints(rank, 1)),
-             strides = GivenOf<Ints>(raw, "strides", Ints(rank, 1));
-  const Ints pads = GivenOf<Ints>(raw, "pads", Ints(2 * rank, 0));
+  const Ints dilations = AttributeOr<Ints>(raw, "dilations", Ints(rank, 1)),
+             strides = AttributeOr<Ints>(raw, "strides", Ints(rank, 1));
+  const Ints pads = AttributeOr<Ints>(raw, "pads", Ints(2 * rank, 0));
   const auto positive = [&](const Ints& values) {
     return values.size() == rank && std::all_of(values.begin(), values.end(), [](int64_t n) { return n > 0; });
   };

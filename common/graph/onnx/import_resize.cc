@@ -18,22 +18,22 @@ namespace {
 
 ResizeRule RuleOf(const RawAttributes& raw) {
   ResizeRule rule;
-  rule.mode = GivenOf<std::string>(raw, "mode", rule.mode);
-  rule.coordinates = GivenOf<std::string>(raw, "coordinate_transformation_mode", rule.coordinates);
-  rule.rounding = GivenOf<std::string>(raw, "nearest_mode", rule.rounding);
+  rule.mode = AttributeOr<std::string>(raw, "mode", rule.mode);
+  rule.coordinates = AttributeOr<std::string>(raw, "coordinate_transformation_mode", rule.coordinates);
+  rule.rounding = AttributeOr<std::string>(raw, "nearest_mode", rule.rounding);
   rule.antialias = IntOf(raw, "antialias", 0) != 0;
   rule.exclude_outside = IntOf(raw, "exclude_outside", 0) != 0;
-  rule.cubic_coefficient = GivenOf<double>(raw, "cubic_coeff_a", rule.cubic_coefficient);
+  rule.cubic_coefficient = AttributeOr<double>(raw, "cubic_coeff_a", rule.cubic_coefficient);
   return rule;
 }
 
 // Sizes of all dimensions hold the batch, which then is that of the export. Without the first one, which stays as it
 // is, they hold for every batch.
 void LeaveOutBatch(const Shape& x, RawAttributes& raw) {
-  auto sizes = GivenOf<std::vector<int64_t>>(raw, "sizes", {});
-  const auto rule = GivenOf<std::string>(raw, "coordinate_transformation_mode", "half_pixel");
+  auto sizes = AttributeOr<std::vector<int64_t>>(raw, "sizes", {});
+  const auto rule = AttributeOr<std::string>(raw, "coordinate_transformation_mode", "half_pixel");
   const bool other = raw.count("axes") != 0 || raw.count("roi") != 0 || rule == "tf_half_pixel_for_nn" ||
-                     GivenOf<std::string>(raw, "keep_aspect_ratio_policy", "stretch") != "stretch";
+                     AttributeOr<std::string>(raw, "keep_aspect_ratio_policy", "stretch") != "stretch";
   if (other || sizes.size() < 2 || sizes.size() != x.size() || sizes[0] != x[0]) return;
   sizes.erase(sizes.begin());
   std::vector<int64_t> axes(sizes.size());
@@ -68,7 +68,7 @@ class OnnxImporter::Resizing : private Expansion {
       if (rule.coordinates == "tf_crop_and_resize") mask = Inside(mask, axes_[i], dims_[i], weights);
       Apply(axes_[i], dims_[i], weights);
     }
-    const double outside = GivenOf<double>(raw, "extrapolation_value", 0);
+    const double outside = AttributeOr<double>(raw, "extrapolation_value", 0);
     if (!mask.empty() && outside != 0) {
       const std::string beyond = Add(OpType::kSub, {Number(dtype_, 1), mask});
       x_ = Add(OpType::kAdd, {x_, Scale(beyond, outside)});
@@ -80,15 +80,15 @@ class OnnxImporter::Resizing : private Expansion {
  private:
   absl::Status ReadDims(const RawAttributes& raw) {
     const auto rank = static_cast<int64_t>(shape_.size());
-    axes_ = GivenOf<std::vector<int64_t>>(raw, "axes", {});
+    axes_ = AttributeOr<std::vector<int64_t>>(raw, "axes", {});
     if (axes_.empty()) {
       axes_.resize(shape_.size());
       std::iota(axes_.begin(), axes_.end(), 0);
     }
-    const auto scales = GivenOf<std::vector<double>>(raw, "scales", {});
-    const auto sizes = GivenOf<std::vector<int64_t>>(raw, "sizes", {});
-    const auto roi = GivenOf<std::vector<double>>(raw, "roi", {});
-    const auto policy = GivenOf<std::string>(raw, "keep_aspect_ratio_policy", "stretch");
+    const auto scales = AttributeOr<std::vector<double>>(raw, "scales", {});
+    const auto sizes = AttributeOr<std::vector<int64_t>>(raw, "sizes", {});
+    const auto roi = AttributeOr<std::vector<double>>(raw, "roi", {});
+    const auto policy = AttributeOr<std::string>(raw, "keep_aspect_ratio_policy", "stretch");
     if (std::max(scales.size(), sizes.size()) != axes_.size() || scales.empty() == sizes.empty()) {
       return absl::InvalidArgumentError("takes either scales or sizes, one per axis");
     }
@@ -187,7 +187,7 @@ absl::Status OnnxImporter::ReadResize(Call& call) {
   LS_ASSIGN_OR_RETURN(const ValueInfo x, InfoOf(inputs[0]));
   LeaveOutBatch(x.shape, own.attributes);
   const ResizeRule rule = RuleOf(own.attributes);
-  if (IsPlain(rule, GivenOf<std::string>(own.attributes, "keep_aspect_ratio_policy", "stretch"))) {
+  if (IsPlain(rule, AttributeOr<std::string>(own.attributes, "keep_aspect_ratio_policy", "stretch"))) {
     return Emit(own, OpType::kResize, std::move(inputs), OutputsOf(node));
   }
   return Resizing(this, own).Run(own.attributes, rule);

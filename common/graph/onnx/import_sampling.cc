@@ -78,8 +78,8 @@ class OnnxImporter::GridSample : private Expansion {
     channels_ = x.shape[1];
     size_.assign(x.shape.begin() + 2, x.shape.end());
     out_.assign(grid.shape.begin() + 1, grid.shape.end() - 1);
-    mode_ = GivenOf<std::string>(raw, "mode", "linear");
-    padding_ = GivenOf<std::string>(raw, "padding_mode", "zeros");
+    mode_ = AttributeOr<std::string>(raw, "mode", "linear");
+    padding_ = AttributeOr<std::string>(raw, "padding_mode", "zeros");
     aligned_ = IntOf(raw, "align_corners", 0) != 0;
     if (mode_ == "bilinear") mode_ = "linear";
     if (mode_ == "bicubic") mode_ = "cubic";

@@ -61,14 +61,14 @@ inline std::vector<std::string> OutputsOf(const onnx::NodeProto& node) {
 
 // The attribute's value when it is given and of type T; else `otherwise`.
 template <typename T>
-T GivenOf(const RawAttributes& attributes, const std::string& name, T otherwise) {
+T AttributeOr(const RawAttributes& attributes, const std::string& name, T otherwise) {
   const auto found = attributes.find(name);
   const T* const value = found == attributes.end() ? nullptr : std::get_if<T>(&found->second);
   return value == nullptr ? std::move(otherwise) : *value;
 }
 
 inline int64_t IntOf(const RawAttributes& attributes, const std::string& name, int64_t otherwise) {
-  return GivenOf<int64_t>(attributes, name, otherwise);
+  return AttributeOr<int64_t>(attributes, name, otherwise);
 }
 
 // Unimplemented for an attribute outside `known`, which the reader would silently ignore.

@@ -165,7 +165,7 @@ absl::StatusOr<OnnxFile> ReadOnnxFile(const std::string& path) {
   return result;
 }
 
-absl::StatusOr<DType> DTypeFromOnnx(int element_type) {
+absl::StatusOr<DType> TensorTypeFromOnnx(int element_type) {
   for (const ElementTypeRow& row : kElementTypes) {
     if (row.onnx == element_type) return row.dtype;
   }
@@ -184,7 +184,7 @@ absl::StatusOr<Tensor> ReadOnnxTensor(const onnx::TensorProto& message, const st
   const auto within = [&](const absl::Status& status) {
     return absl::Status(status.code(), absl::StrCat("tensor '", message.name(), "': ", status.message()));
   };
-  const absl::StatusOr<DType> dtype = DTypeFromOnnx(message.data_type());
+  const absl::StatusOr<DType> dtype = TensorTypeFromOnnx(message.data_type());
   if (!dtype.ok()) return within(dtype.status());
   const Shape shape(message.dims().begin(), message.dims().end());
   const absl::StatusOr<int64_t> bytes = CheckedByteSize(*dtype, shape);

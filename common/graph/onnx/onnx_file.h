@@ -23,7 +23,7 @@ struct OnnxFile {
 absl::StatusOr<OnnxFile> ReadOnnxFile(const std::string& path);
 
 // The type that ONNX numbers `element_type`. InvalidArgument for types that tensors of a job cannot have.
-absl::StatusOr<DType> DTypeFromOnnx(int element_type);
+absl::StatusOr<DType> TensorTypeFromOnnx(int element_type);
 int OnnxFromDType(DType dtype);  // UNDEFINED for types that ONNX has no number for here
 
 // Returns the tensor with its elements. External data has to lie in `folder` or below it. InvalidArgument for sizes

@@ -154,7 +154,7 @@ void FeedRandomNumbers(Graph* graph) {
   if (reads) graph->inputs.push_back({kRandomInput, DType::kI64, {4}});
 }
 
-void FixDrawnShapes(Graph* graph) {
+void MakeRandomShapesExplicit(Graph* graph) {
   for (Node& node : graph->nodes) {
     if (!Draws(node.op)) continue;
     std::get<RandomLikeAttributes>(node.attributes).shape = graph->values.at(node.outputs[0]).shape;

@@ -39,7 +39,7 @@ void FeedRandomNumbers(Graph* graph);
 
 // Writes the shape of every op that draws random numbers into its attributes, so that it reads no other value.
 // REQUIRES: shapes are inferred.
-void FixDrawnShapes(Graph* graph);
+void MakeRandomShapesExplicit(Graph* graph);
 
 }  // namespace lockstep
 

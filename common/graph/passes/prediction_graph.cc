@@ -87,7 +87,7 @@ absl::StatusOr<Graph> MakePredictionGraph(const MetaGraph& metagraph, const std:
   }
   BindBatch(&graph, batch);
   LS_RETURN_IF_ERROR(InferShapes(&graph));
-  FixDrawnShapes(&graph);
+  MakeRandomShapesExplicit(&graph);
   LS_RETURN_IF_ERROR(SplitEinsums(&graph));
   FuseAttention(&graph);
   if (metagraph.precision == Precision::kBf16) LS_RETURN_IF_ERROR(ReducePrecision(&graph));

@@ -100,7 +100,7 @@ absl::StatusOr<TrainingGraph> MakeTrainingGraph(const MetaGraph& metagraph) {
   training.statistics = std::move(forms.statistics);
   BindBatch(graph, metagraph.pass_batch);
   LS_RETURN_IF_ERROR(InferShapes(graph));
-  FixDrawnShapes(graph);
+  MakeRandomShapesExplicit(graph);
   LS_RETURN_IF_ERROR(SplitEinsums(graph));
   LS_RETURN_IF_ERROR(AppendTrainingLoss(graph, metagraph.loss, graph->outputs[position], metagraph.pass_batch));
   LS_RETURN_IF_ERROR(AddMoved(metagraph, &training));
@@ -127,7 +127,7 @@ absl::StatusOr<EvaluationGraph> MakeEvaluationGraph(const MetaGraph& metagraph, 
   FeedRandomNumbers(graph);
   BindBatch(graph, batch);
   LS_RETURN_IF_ERROR(InferShapes(graph));
-  FixDrawnShapes(graph);
+  MakeRandomShapesExplicit(graph);
   LS_RETURN_IF_ERROR(SplitEinsums(graph));
   LS_ASSIGN_OR_RETURN(evaluation.has_accuracy,
                       AppendEvaluationLoss(graph, metagraph.loss, graph->outputs[position], batch));
