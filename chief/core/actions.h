@@ -1,5 +1,5 @@
-// Everything the chief's core can decide. The shell carries these out in order, without policy of its own; durability
-// is an action, its completion an event.
+// Everything that the chief's core can decide. The shell carries actions out in the order in which they are returned
+// and adds no policy of its own. Making something durable is an action; its completion is an event.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_CHIEF_CORE_ACTIONS_H_
@@ -20,7 +20,7 @@
 
 namespace lockstep::chief {
 
-// Queue this command on the session; dropped when the session is gone.
+// Queue this command on the session; it is dropped if the session is gone.
 struct Send {
   SessionId session = 0;
   ChiefFence fence;
@@ -38,7 +38,7 @@ struct SendToAll {
   LS_FIELDS(SendToAll, sessions, fence, command, reason)
 };
 
-// Flush what was queued, then end the stream.
+// Flush the commands that are queued on the session, then end its stream.
 struct CloseSession {
   SessionId session = 0;
   std::string reason;
@@ -49,7 +49,7 @@ struct CloseSession {
 struct StorePlan {
   std::string plan_hash;
   std::string plan;
-  Digest data_digest;  // of the data it was made with, stored beside it
+  Digest data_digest;  // of the data that the plan was made with; stored beside it
   std::string reason;
   LS_FIELDS(StorePlan, plan_hash, plan, data_digest, reason)
 };
@@ -62,7 +62,7 @@ struct OpenSave {
   LS_FIELDS(OpenSave, snapshot, shares, reason)
 };
 
-// Drop what was received of this save; accept no more of it.
+// Delete the shares that were received for this save and accept no more of them.
 struct AbandonSave {
   SnapshotId snapshot;
   std::string reason;
@@ -75,7 +75,7 @@ struct StoreManifest {
   SnapshotId snapshot;
   uint32_t shares = 0;
   std::string plan_hash;
-  bool audited = false;   // every member of its generation reported this digest, be it the only one (rule 22)
+  bool audited = false;   // every member of its generation reported this digest, even if it has one member (rule 22)
   bool evaluated = true;  // the evaluation due at this step, if one is, was completed
   EvaluationLedger ledger;
   absl::Duration trained_for;        // time the job has been stepping, for `duration: 2h`
@@ -94,8 +94,8 @@ struct PublishCommit {
   LS_FIELDS(PublishCommit, snapshot, reason)
 };
 
-// The checkpoint was published before the evaluation of its step was done, and now holds it: its manifest is replaced
-// by one with this ledger. Answered as PublishCommit.
+// Replace the manifest of a published checkpoint by one with this ledger: the checkpoint was published before the
+// evaluation of its step was complete. Answered as PublishCommit.
 struct AmendManifest {
   SnapshotId snapshot;
   EvaluationLedger ledger;
@@ -103,32 +103,33 @@ struct AmendManifest {
   LS_FIELDS(AmendManifest, snapshot, ledger, reason)
 };
 
-// Replicas differ. Make it durable that the job goes on under `lineage` from its newest audited checkpoint, then set
-// every newer one aside (chief/checkpoint/manifest_store.h); once more where that was begun. Answered by
-// RepairRecorded, RepairFailed or TermLost.
+// Replicas differ. Record durably that the job continues under `lineage` from its newest audited checkpoint, then set
+// every newer checkpoint aside (chief/checkpoint/manifest_store.h). Idempotent: a repair that was begun is finished.
+// Answered by RepairRecorded, RepairFailed or TermLost.
 struct RecordRepair {
   Lineage lineage;                 // of the job
   uint64_t found_at = 0;           // the step at which they differ
-  std::vector<std::string> hosts;  // of those in the minority
+  std::vector<std::string> hosts;  // of the workers in the minority
   std::string reason;
   LS_FIELDS(RecordRepair, lineage, found_at, hosts, reason)
 };
 
-// The way back that RepairRecorded made durable ends at `step`: what was told of later steps is told again, under
-// `lineage`. `from_copy`: that is later than the checkpoint, and workers kept it in memory.
+// A repair is over: the job continues from the state of `step`, and records and evaluations of later steps will come
+// again, under `lineage`. `from_copy`: the state is a copy that workers kept in memory, newer than the checkpoint.
 struct WentBack {
   Lineage lineage;
   uint64_t step = 0;
   bool from_copy = false;
   uint64_t found_at = 0;           // the step at which replicas differed
   std::vector<std::string> names;  // of the workers in the minority
-  std::vector<std::string> hosts;  // theirs
+  std::vector<std::string> hosts;  // of these workers
   EvaluationLedger ledger;         // of the checkpoint
   std::string reason;
   LS_FIELDS(WentBack, lineage, step, from_copy, found_at, names, hosts, ledger, reason)
 };
 
-// Steps up to `step` are agreed by every member. Records are of agreed steps only, in order.
+// Every member has applied the steps up to `step`. `records` are those of steps that are agreed since the last such
+// action, in order.
 struct StepsAgreed {
   Lineage lineage;
   uint64_t step = 0;
@@ -144,7 +145,7 @@ struct EvaluationDone {
   LS_FIELDS(EvaluationDone, lineage, step, slices)
 };
 
-// What the model wrote after the evaluation of `step`.
+// The text that the model generated after the evaluation of `step`.
 struct SampleTold {
   Lineage lineage;
   uint64_t step = 0;
@@ -152,7 +153,7 @@ struct SampleTold {
   LS_FIELDS(SampleTold, lineage, step, text)
 };
 
-// What a worker observed for a hook.
+// The values that a worker observed for a hook.
 struct ObservationTold {
   Lineage lineage;
   uint64_t step = 0;
@@ -167,7 +168,7 @@ enum class WorkerChange : uint8_t {
   kPreempted = 2,       // left on SIGTERM
   kCrashed = 3,         // error report or crash signal: spends the budget. An Announce says why
   kRefused = 4,         // not admitted. An Announce says why
-  kDigestMismatch = 5,  // its state differs from that of the others: it ends, to be started again
+  kDigestMismatch = 5,  // its state is in the minority: the process ends and is started again
 };
 
 // For the worker statistics and the event log.
@@ -195,12 +196,12 @@ struct Announce {
   LS_FIELDS(Announce, level, text)
 };
 
-// Answers DrainRequested. A request that is refused changes nothing; else `drains`, all that hold from now on, are made
-// durable before the answer is given, so that the next chief keeps to them.
+// Answers DrainRequested. A refused request changes nothing. Otherwise `drains`, the complete list that is in force
+// from now on, is made durable before the request is answered, so that the next chief enforces it too.
 struct DrainDecided {
   uint64_t request = 0;
   bool refused = false;
-  std::vector<std::string> lines;  // for people: why it is refused, or what becomes of whom
+  std::vector<std::string> lines;  // for people: why the request is refused, or what each target will do
   std::vector<Drain> drains;
   LS_FIELDS(DrainDecided, request, refused, lines, drains)
 };
@@ -209,7 +210,7 @@ struct DrainDecided {
 struct Exit {
   int32_t code = 0;
   std::string reason;
-  bool handed_over = false;  // the workers wait for the next chief
+  bool handed_over = false;  // the job is not over: its workers wait for the next chief
   LS_FIELDS(Exit, code, reason, handed_over)
 };
 

@@ -1,9 +1,10 @@
-// The step up to which audits passed with everybody that may still come back (rule 22): the newest audited checkpoint
-// up to there stays, whatever retention says.
+// The step up to which audits are conclusive: every worker that may still come back took part in them (rule 22). The
+// newest audited checkpoint up to this step is kept, whatever the retention policy says.
 //
-// A worker that a generation went on without may have been hit before it was cut off, and may not have told its digests
-// since. The others go on from what its gradients made, and agree about it: their audits say nothing until it has come
-// back, or is known to be gone. A chief does not know whom the one before it had lost, so it begins with such an entry.
+// A worker may have been corrupted before it was cut off, and may not have reported its digests since. The others
+// continue with the effect of its gradients and agree with each other, so their later audits prove nothing until that
+// worker is back or is known to have ended. A chief does not know which workers its predecessor had lost, so it begins
+// with one such entry.
 //
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_AUDIT_FLOOR_H_
@@ -23,18 +24,18 @@ namespace lockstep::chief {
 
 class AuditFloor {
  public:
-  // Nobody is out of reach: the newest audited checkpoint will do.
+  // No worker is out of reach: the newest audited checkpoint suffices.
   static constexpr uint64_t kNone = std::numeric_limits<uint64_t>::max();
   static constexpr size_t kMaxParted = 4096;
   static constexpr absl::Duration kMargin = absl::Minutes(1);
 
   // `oldest`: the step of the oldest audited checkpoint that this chief found.
   explicit AuditFloor(uint64_t oldest) : base_(oldest) {}
-  // There was a chief before this one.
+  // Call if this chief has a predecessor, whose lost workers are not known.
   void Begin(absl::Time now) { parted_[Incarnation()] = {base_, now}; }
 
-  // A generation begins with `members`, after one with `before`, of which those count that have not ended. `audited`:
-  // the newest step that all of those had compared; 0: none.
+  // A generation of `members` follows one of `before`, those processes of it that have not ended. `audited`: the newest
+  // step that all of `before` had compared; 0: none.
   void Forms(const std::set<Incarnation>& before, const std::set<Incarnation>& members, uint64_t audited,
              absl::Time now) {
     for (const Incarnation& each : before) {
@@ -42,17 +43,17 @@ class AuditFloor {
       parted_.try_emplace(each, Parted{std::max(audited, base_), now});
     }
   }
-  // An audit passed with all of them: whatever they had to tell of before, they have told.
+  // All of `members` passed an audit: they have reported everything that they had to.
   void Passed(const std::set<Incarnation>& members) {
     std::erase_if(parted_, [&](const auto& entry) { return members.contains(entry.first); });
   }
   void Ended(const Incarnation& process) { parted_.erase(process); }
-  // The job went back to a checkpoint: states of before mean nothing any more.
+  // The job went back to `checkpoint`: later states no longer count.
   void WentBack(uint64_t checkpoint) {
     base_ = checkpoint;
     parted_.clear();
   }
-  // Who reaches no chief for `patience` ends by itself; kMargin later it has.
+  // A worker that reaches no chief for `patience` exits; it is taken for gone kMargin later.
   void GiveUp(absl::Time now, absl::Duration patience) {
     std::erase_if(parted_, [&](const auto& entry) { return now - entry.second.since > patience + kMargin; });
   }

@@ -1,15 +1,15 @@
-// The way back after replicas differed (rule 22): when it begins, what of it is written, and what follows when it is
-// not the first.
+// The way back after replicas differed (rule 22): when it begins, what is recorded about it, and what happens if it is
+// not the first one.
 //
 //   1 none ──▶ 2 gathering ──▶ 3 at rest ──RecordRepair──▶ 4 recording ──RepairRecorded──▶ 1 none
 //        a difference   │ all digests of that step are in, or      ▲     │
 //                       ▼ the limit passed: the generation breaks  └─────┘ refused for a while
 //
-// Nobody is told to go back, or to leave, before the storage has the decision (4): a chief that dies earlier leaves
-// everybody as they are, and the next one finds the difference again.
+// No worker is told to go back or to leave before the decision is durable (4). If the chief dies earlier, all workers
+// are as they were, and the next chief finds the difference again.
 //
-// A difference that is found soon after the one before says that something is wrong for good: the host that was named
-// both times is left out where enough workers of other hosts are there, else the job stops.
+// A difference soon after the previous one points to a permanent fault. The host that was named both times is excluded
+// if workers on other hosts suffice; otherwise the job stops.
 //
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_AUDIT_REPAIR_H_
@@ -34,7 +34,7 @@ namespace lockstep::chief {
 
 class AuditRepair {
  public:
-  // Steps from one difference to the next within which the next is one too many.
+  // Two differences that are at most this many steps apart count as a permanent fault.
   static constexpr uint64_t kSoon = 1000;
 
   // A replica in the minority.
@@ -44,17 +44,18 @@ class AuditRepair {
     std::string host;
   };
 
-  // `last`: the newest repair of the job, of an earlier chief.
+  // `last`: the newest repair of the job, by an earlier chief.
   explicit AuditRepair(std::optional<PastRepair> last) : last_(std::move(last)) {}
 
   bool pending() const { return found_.has_value(); }
-  // What was found, for people; empty while nothing is pending.
+  // The difference that was found, as text for people; empty if no repair is pending.
   const std::string& finding() const { return finding_; }
   const std::vector<Named>& named() const { return named_; }
   // REQUIRES: pending().
   uint64_t found_at() const { return *found_; }
 
-  // Replicas differ at `step`. Digests of the others are awaited until `limit`. False: one is pending already.
+  // Replicas differ at `step`; digests of the other members are awaited until `limit`. Returns false if a repair is
+  // pending already.
   bool Found(uint64_t step, std::string finding, absl::Time limit) {
     if (pending()) return false;
     found_ = step;
@@ -62,14 +63,15 @@ class AuditRepair {
     limit_ = limit;
     return true;
   }
-  // Whether digests are awaited: not any more once the way back was ordered.
+  // Whether digests are still awaited. False once the repair was ordered.
   bool Gathers() const { return pending() && !order_.has_value(); }
-  // Until when.
+  // Until when digests are awaited.
   absl::Time limit() const { return Gathers() ? limit_ : absl::InfiniteFuture(); }
 
-  // Whether RecordRepair is to be given now: nothing is under way, and the storage is not waited for.
+  // Whether RecordRepair may be emitted now: none is under way, and no retry pause runs.
   bool MayRecord(absl::Time now) const { return pending() && !recording_ && now >= trouble_.retry_at(); }
-  // What to write: the first time with those in the minority as they are known by now, and again as it was.
+  // The repair to record. The first call fixes the workers in the minority as they are known by then; a retry repeats
+  // it unchanged.
   const RecordRepair& Record(const Lineage& lineage, std::vector<Named> named) {
     if (!order_.has_value()) {
       named_ = std::move(named);
@@ -79,12 +81,12 @@ class AuditRepair {
     recording_ = true;
     return *order_;
   }
-  // The storage refused it for the reason in `what`. True when people are to hear of it.
+  // The storage refused the record, for the reason in `what`. Returns true if people are to hear of it.
   bool Refused(absl::Time now, std::string what) {
     recording_ = false;
     return trouble_.Refused(now, std::move(what));
   }
-  // The host that was named twice in a row, within kSoon steps; empty: none was.
+  // The host that was named twice in a row, within kSoon steps; empty if there is none.
   std::string NamedTwice() const {
     if (!IsSoon()) return "";
     for (const Named& each : named_) {
@@ -92,9 +94,9 @@ class AuditRepair {
     }
     return "";
   }
-  // Whether this difference follows the one before within kSoon steps.
+  // Whether this difference follows the previous one within kSoon steps.
   bool IsSoon() const { return pending() && last_.has_value() && *found_ <= last_->found_at + kSoon; }
-  // It is durable.
+  // Whether this is the repair that was ordered.
   bool IsOrdered(const Lineage& lineage) const { return order_.has_value() && order_->lineage == lineage; }
   void Done(absl::Time now) {
     last_ = PastRepair{*found_, order_->hosts};
@@ -106,10 +108,10 @@ class AuditRepair {
     recording_ = false;
   }
 
-  // What follows once it is durable.
+  // The part that follows once the repair is recorded.
   AuditReturn& way() { return way_; }
 
-  // What is waited for, for people; empty while nothing is.
+  // What the job waits for, as text for people; empty if it waits for nothing here.
   std::string Text(absl::Time now) const {
     if (way_.pending()) return "a worker to take up the audited state that it keeps in memory";
     if (!pending()) return "";
@@ -134,7 +136,7 @@ class AuditRepair {
   std::string finding_;
   absl::Time limit_;
   std::vector<Named> named_;
-  std::optional<RecordRepair> order_;  // once it was given
+  std::optional<RecordRepair> order_;  // once it was emitted
   bool recording_ = false;
   StorageTrouble trouble_;
   AuditReturn way_;

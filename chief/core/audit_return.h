@@ -1,5 +1,6 @@
-// The last part of the way back after replicas differed (rule 22): which state the job goes on from. Audited states
-// that workers kept in memory are newer than the audited checkpoint; they are tried from the newest down.
+// The last part of the way back after replicas differed (rule 22): the choice of the state from which the job
+// continues. Audited states that workers kept in memory may be newer than the audited checkpoint; they are tried from
+// the newest down.
 //
 //   1 none ──Begin──▶ 2 choosing ──Next──▶ 3 asked: ReturnTo was sent to every holder of one state
 //      ▲                 ▲  │                │  all have answered, are gone, or are late (and are given up)
@@ -7,7 +8,7 @@
 //      └── Take ── 4 settled ◀── one has it ─┘
 //                       (also when no state is left: then it is the checkpoint)
 //
-// Every state is tried once and for a bounded time, so the way back ends.
+// Every state is tried once and for a bounded time, so this part terminates.
 //
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_AUDIT_RETURN_H_
@@ -30,12 +31,12 @@ namespace lockstep::chief {
 
 class AuditReturn {
  public:
-  // For a worker to verify a large copy, and to bring it to its device.
+  // The time in which a worker must verify a large copy and load it onto its device.
   static constexpr absl::Duration kPatience = absl::Seconds(20);
-  // For one that lost its session to come back: what it took up meanwhile it says in its Hello.
+  // The time in which a worker that lost its session must come back; its Hello says what it took up meanwhile.
   static constexpr absl::Duration kComesBack = absl::Seconds(3);
 
-  // A copy that may be used: its worker is at rest and not named, and all members had this state.
+  // A copy that may be used: its holder is at rest and is not in the minority, and all members had this state.
   struct Offer {
     Incarnation holder;
     KeptState state;
@@ -45,13 +46,13 @@ class AuditReturn {
     KeptState state;
     std::vector<Incarnation> holders;
   };
-  // What the job goes on from.
+  // The state from which the job continues.
   struct Outcome {
     WentBack told;
     absl::Duration trained_for;
   };
 
-  // The way back is durable. `to_checkpoint`: the outcome where none of the offers can be used.
+  // The repair is recorded. `to_checkpoint`: the outcome if none of the offers can be used.
   void Begin(Outcome to_checkpoint, const std::vector<Offer>& offers) {
     pending_ = true;
     outcome_ = std::move(to_checkpoint);
@@ -64,15 +65,15 @@ class AuditReturn {
     }
   }
   bool pending() const { return pending_; }
-  // The newest step that is still to be tried, or is being tried.
+  // The newest step that is being tried or is still to be tried.
   std::optional<uint64_t> Newest() const {
     if (asked_.has_value()) return asked_->position.step;
     if (choices_.empty()) return std::nullopt;
     return choices_.rbegin()->first.first.step;
   }
 
-  // The next state to ask for, of every holder of it that `is_there`; they have until `limit`. Nullopt: answers are
-  // awaited, or there is an outcome.
+  // The next state to try: the order goes to every holder for which `is_there` is true; each must answer by `limit`.
+  // Nullopt if answers are awaited or the outcome is known.
   template <typename IsThere>
   std::optional<Order> Next(absl::Time limit, IsThere is_there) {
     if (!pending_ || asked_.has_value()) return std::nullopt;
@@ -96,13 +97,13 @@ class AuditReturn {
     }
     return std::nullopt;
   }
-  // An answer. True: it was awaited.
+  // A holder answered. Returns whether its answer was awaited.
   bool Answered(const Incarnation& holder, const KeptState& state, bool done) {
     if (!IsAsked(state) || awaited_.erase(holder) == 0) return false;
     returned_ = returned_ || done;
     return true;
   }
-  // A holder said Hello, at rest with this state or with none: that is its answer.
+  // A holder said Hello at rest, with the state of `took_up` or with none: that is its answer.
   void CameBack(const Incarnation& holder, const std::optional<Position>& took_up) {
     if (awaited_.count(holder) == 0) return;
     Answered(holder, *asked_, took_up == asked_->position);
@@ -112,7 +113,7 @@ class AuditReturn {
     const auto found = awaited_.find(holder);
     if (found != awaited_.end()) found->second = std::min(found->second, now + kComesBack);
   }
-  // Those who were to have answered by `now`: they are awaited no longer.
+  // Returns the holders whose limit has passed; they are no longer awaited.
   std::vector<Incarnation> TakeLate(absl::Time now) {
     std::vector<Incarnation> late;
     for (auto it = awaited_.begin(); it != awaited_.end();) {
@@ -125,7 +126,7 @@ class AuditReturn {
     }
     return late;
   }
-  // The checkpoint does, unless a copy was taken up already.
+  // Falls back to the checkpoint, unless a copy was taken up already.
   void StopTrying() {
     choices_.clear();
     awaited_.clear();
@@ -138,7 +139,7 @@ class AuditReturn {
     return next;
   }
 
-  // What came of it; nullopt: nothing yet, ask for the Next. Ends the way back.
+  // The outcome, which ends this part; nullopt if there is none yet, and Next names the state to try.
   std::optional<Outcome> Take() {
     if (!pending_ || Waits()) return std::nullopt;
     if (asked_.has_value() && !returned_) asked_.reset();
@@ -161,7 +162,7 @@ class AuditReturn {
  private:
   struct Choice {
     absl::Duration trained_for;
-    std::map<Incarnation, KeptState> holders;  // lineages may differ in name
+    std::map<Incarnation, KeptState> holders;  // the same state may be known under several lineages
   };
 
   bool IsAsked(const KeptState& state) const {
@@ -173,7 +174,7 @@ class AuditReturn {
   std::map<std::pair<Position, Digest>, Choice> choices_;
   std::optional<KeptState> asked_;
   absl::Duration trained_for_;
-  std::map<Incarnation, absl::Time> awaited_;  // until then
+  std::map<Incarnation, absl::Time> awaited_;  // each with its limit
   bool returned_ = false;
 };
 

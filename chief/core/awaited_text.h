@@ -1,4 +1,4 @@
-// What people are told of a job that does not step: what it waits for, and why. Nothing is decided by it.
+// Texts for people about a job that does not step: what it waits for, and why. No decision depends on them.
 //
 // Threading: thread-compatible (pure functions).
 #ifndef LOCKSTEP_CHIEF_CORE_AWAITED_TEXT_H_
@@ -24,11 +24,11 @@ struct AwaitedFacts {
   std::string drained;  // DrainDesk::Text
 };
 
-// The workers that are missing, and why those that are here do not form a generation yet.
+// Names the workers that are missing, and says why those that are connected do not form a generation yet.
 std::string AwaitedText(const AwaitedFacts& facts);
-// For people, after "waiting for ": in any phase.
+// Completes the sentence "waiting for …", whatever the phase.
 std::string WaitingText(const AwaitedFacts& facts);
-// One line for each worker that is here.
+// One line for each connected worker.
 std::vector<CoordinatorView::WorkerLine> WorkerLines(const Roster& roster, const GenerationLife& life,
                                                      const Stragglers& stragglers);
 

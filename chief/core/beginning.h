@@ -15,11 +15,12 @@
 
 namespace lockstep::chief {
 
-// The member whose state is at least as new as the newest checkpoint; null: a generation of these restores.
+// The member whose state the others receive: one at least as new as the newest checkpoint. Null if such a generation
+// restores.
 const Worker* SourceAmong(const std::vector<Worker*>& members, const History& history, const CheckpointTracker& saves);
 
-// Of a generation of `members`, in rank order: who sends its state and who receives it, or what is restored, and where
-// all stand then. The lineage and the members are the caller's to fill in.
+// The beginning of a generation of `members` (in rank order): which members send and receive states, or which
+// checkpoint is restored, and the position at which all then stand. The caller fills in the lineage and the members.
 Form BeginningOf(const std::vector<Worker*>& members, const History& history, const CheckpointTracker& saves,
                  const TrainingPolicy& training);
 

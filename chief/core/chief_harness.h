@@ -1,7 +1,6 @@
-// A coordinator with workers and a storage that answer as honest ones do, for tests. Time moves only by argument;
-// everything the core decided is kept and can be asked for. What a test wants to go wrong it switches off: a worker
-// that is `mute` answers nothing, one that is not `connected` hears nothing, a storage that is not `storing` stays
-// silent.
+// A test harness: a coordinator with fake workers and a fake storage that behave correctly unless a test switches part
+// of them off. A `mute` worker answers nothing, one that is not `connected` hears nothing, and a storage that is not
+// `storing` never answers. Time moves only by argument. All actions are recorded.
 //
 // Threading: thread-compatible; tests only.
 #ifndef LOCKSTEP_CHIEF_CORE_CHIEF_HARNESS_H_
@@ -27,7 +26,7 @@ struct FakeWorker {
   SessionId session = 0;
   Term term = 0;
   bool connected = false;
-  bool mute = false;    // hears, but does not answer
+  bool mute = false;    // receives commands, but answers none
   bool tests = true;    // answers TestPeers
   bool beating = true;  // heartbeats go on
   uint64_t progress = 0;
@@ -38,7 +37,7 @@ struct FakeWorker {
   bool has_state = false;
   Lineage lineage;
   Position position;
-  std::string digest_suffix;  // not empty: its bits differ
+  std::string digest_suffix;  // not empty: the bits of its state differ
   Generation generation;      // none: at rest
   std::vector<Member> members;
   std::map<RequestKind, uint64_t> requests;
@@ -51,9 +50,9 @@ struct FakeWorker {
 
 class ChiefHarness {
  public:
-  static constexpr uint32_t kNotTold = ~0u;  // as `expected`: nobody said how many
+  static constexpr uint32_t kNotTold = ~0u;  // a value for `expected`: the number of workers is not known
   struct Options {
-    uint32_t workers = 0;  // that connect at once
+    uint32_t workers = 0;  // workers that connect at once
     uint32_t min = 1;
     uint32_t max = 8;
     uint32_t expected = 0;  // 0: `workers`
@@ -62,8 +61,8 @@ class ChiefHarness {
     uint64_t checkpoint_step = 0;
     std::string plan = "";
     uint32_t logical_shards = 8;
-    JobPolicy policy = {};  // the rest
-    bool evaluated = true;  // the checkpoint
+    JobPolicy policy = {};  // fields not given above
+    bool evaluated = true;  // whether the checkpoint is evaluated
     Lineage checkpoint_lineage = "lineage-1";
     std::vector<Drain> drains = {};
   };
@@ -77,7 +76,7 @@ class ChiefHarness {
   }
   // A fresh process in the place of worker `index`.
   FakeWorker& NewProcess(int index);
-  // Opens a session and says Hello with what the worker is.
+  // Opens a session and sends the Hello that fits the worker's state.
   void Connect(int index);
   void Reset(int index, const std::string& reason = "reset");
   void Kill(int index) {
@@ -92,7 +91,7 @@ class ChiefHarness {
     }
     return list;
   }
-  // All members apply and report every step up to `step`; at the end they take the last snapshot.
+  // All members apply and report every step up to `step`; at the job's last step they take the last snapshot.
   void StepTo(uint64_t step) {
     for (int index : Members()) Apply(index, step);
     if (step == config_.policy.training.end_step) TakeSnapshots(SnapshotCause::kEnd);
@@ -108,9 +107,9 @@ class ChiefHarness {
   }
   void ComeToBoundary(int index);
   Digest DigestOf(const FakeWorker& w) const { return absl::StrCat("digest-of-", w.position.step, w.digest_suffix); }
-  // ---- time: it passes in ticks of 500 ms; every connected worker that beats is heard
+  // ---- time: passes in ticks of 500 ms, with heartbeats of every connected worker that is `beating`
   void Advance(absl::Duration duration);
-  void Pause(absl::Duration duration) { now_ += duration; }  // the chief's process does not run
+  void Pause(absl::Duration duration) { now_ += duration; }  // time in which the chief's process does not run
   absl::Time now() const { return now_; }
   absl::Time NextDeadline() const { return core_.NextDeadline(); }
 
@@ -164,12 +163,12 @@ class ChiefHarness {
   const CoordinatorConfig& config() const { return config_; }
   const std::string& record() const { return record_; }
 
-  bool rejected = false;             // a TakeSnapshot did not fit
+  bool rejected = false;             // a worker rejected a TakeSnapshot
   bool storing = true;               // the storage answers
-  std::string storage_error;         // not empty: it refuses saves
-  bool storage_may_pass = true;      // … for a while
-  std::string recomputed_suffix;     // the digest of the shards differs
-  std::function<bool(int)> on_form;  // true: it answered Form itself
+  std::string storage_error;         // not empty: the storage refuses saves, for this reason
+  bool storage_may_pass = true;      // whether it says that a later attempt may succeed
+  std::string recomputed_suffix;     // not empty: the digest computed from the shards differs
+  std::function<bool(int)> on_form;  // called for each Form; returns true if the test answered it
 
  private:
   static CoordinatorConfig MakeConfig(const Options& options);

@@ -1,13 +1,13 @@
 // Decides what the job does next. No sockets, threads, files, clock, randomness or logging: the same events at the same
 // instants give the same actions.
 //
-// It routes events to the machines that own the job's state, takes their answers, and fixes the order in which they
-// act. Which generation goes on is decided in GenerationLife, whose diagram is that of the whole chief.
+// It routes events to the parts that own the job's state, takes their answers, and fixes the order in which they act.
+// GenerationLife decides which generation goes on; its diagram is that of the whole chief.
 //
 // Invariants, checked after every event (Broken): those of invariants.h, of GenerationLife and of Preparation, and
-//   * A generation is formed from the highest position that a worker at rest acknowledged, never from a report or a
-//     heartbeat; from the storage only when no worker that is connected holds or may hold anything newer.
-//   * Nothing steps below the minimum of workers.
+//   * A generation is formed from the highest position that a worker acknowledged at rest, never from a report or a
+//     heartbeat. It is formed from the storage only if no connected worker holds, or may hold, anything newer.
+//   * No generation steps with fewer workers than the minimum.
 //   * PublishCommit{s} is emitted only after ManifestStored{s} came in (checkpoint_tracker.h).
 // Threading: thread-compatible; ChiefLoop owns the only instance.
 #ifndef LOCKSTEP_CHIEF_CORE_COORDINATOR_H_
@@ -58,25 +58,26 @@ class Coordinator {
  public:
   explicit Coordinator(const CoordinatorConfig& config);
 
-  // Applies one event and returns the actions to perform, in order. REQUIRES: `now` never goes backwards. After Exit
-  // was returned nothing more comes.
+  // Applies one event and returns the actions to perform, in order. REQUIRES: `now` never goes backwards. After it has
+  // returned Exit it returns no more actions.
   std::vector<Action> Step(absl::Time now, const Event& event);
   // The next instant at which a Tick could change anything; at most kTickEvery after the last one, whatever other
   // events came since.
   absl::Time NextDeadline() const;
   CoordinatorView View();
   Phase phase() const { return life_.phase(); }  // View().phase, without the rest of it
-  // The newest generation, and how many members it was formed of.
+  // The newest generation, and the number of members with which it was formed.
   const Generation& generation() const { return life_.current().id; }
   size_t member_count() const { return life_.current().members.size(); }
-  // A worker that is connected; null where there is none.
+  // The connected worker of this incarnation; null if there is none.
   const Worker* Find(const Incarnation& incarnation) { return roster_.Find(incarnation); }
 
   static constexpr absl::Duration kTickEvery = absl::Milliseconds(500);
   static constexpr absl::Duration kTickGap = absl::Milliseconds(1500);  // longer: this process was paused (rule 16)
   static constexpr absl::Duration kSayEvery = absl::Seconds(10);
   static constexpr absl::Duration kQuiet = Gathering::kQuiet;
-  // With more workers the invariants whose cost grows with them are looked at in ticks and changes of phase only.
+  // With more workers than this, invariants whose cost grows with their number are checked only in ticks and changes of
+  // phase.
   static constexpr size_t kFewWorkers = 64;
 
  private:
@@ -96,9 +97,9 @@ class Coordinator {
   void On(const BurstBegins&) { in_burst_ = true; }
   void On(const BurstEnds&) { in_burst_ = false; }
   void NoteTime(absl::Time now);
-  // The job has been in its phase of training for so much longer.
+  // The job was in the phase Running for `passed` longer.
   void Trained(absl::Duration passed);
-  // Whether a save that is due may be asked for: members would wait with it for the one under way, or there is none.
+  // Whether a save that is due may be requested: no save is under way, or members are to wait for it.
   bool MaySave() const { return policy_.training.wait_for_saves || !saves_.Busy(); }
   void NoteTaken(uint64_t step);
   absl::Duration SaveEvery() const { return policy_.save_automatic ? save_period_.Every() : policy_.save_every; }
@@ -118,21 +119,21 @@ class Coordinator {
   void AdvanceDone();
   void FormGeneration(const Team& team);
   void RequestBoundaries();
-  // On evidence; an empty reason is none.
+  // Breaks the generation for `reason`; does nothing if it is empty.
   void Break(const std::string& reason);
   bool FinishIfPublished();
-  // Saves at rest what is held. Called in Waiting.
+  // Saves the states that workers hold at rest. Called in Waiting.
   void SaveBeforeHandover();
   void HandOverIfSaved();
 
-  // coordinator_sessions.cc: who comes and goes
+  // coordinator_sessions.cc: workers that come and go
   void On(const SessionClosed& event);
   void OnHello(SessionId session, const WorkerFence& fence, const Hello& hello);
-  // A process that is no worker of this job, or not one yet.
+  // Refuses a process that is not a worker of this job, or not yet.
   void Refuse(SessionId session, int32_t code, const std::string& message);
   void RefuseWorker(Worker& worker, const std::optional<Preparation::Refusal>& refusal);
   void Admit(Worker& worker, const Hello& hello);
-  // With lineages per generation: a chief that has neither adopted nor formed a generation learns the newest lineage
+  // With one lineage per generation: a chief that has neither adopted nor formed a generation learns the newest lineage
   // from its workers.
   void TakeUpLineage(const Lineage& lineage);
   void WelcomeFinished(Worker& worker, const Hello& hello);
@@ -141,7 +142,7 @@ class Coordinator {
   void ServeNames();
   void ServeLeavers();
 
-  // coordinator_messages.cc: what workers say
+  // coordinator_messages.cc: messages of workers
   void On(const FromWorker& event);
   void On(const HeartbeatReceived& event);
   void OnMessage(Worker& worker, const Hello& message);
@@ -160,41 +161,41 @@ class Coordinator {
   void OnMessage(Worker& worker, const TextSample& message);
   void OnMessage(Worker& worker, const Observation& message);
   void OnMessage(Worker& worker, const SnapshotTaken& message);
-  // Those that came before the members of their generation were named.
+  // Handles the snapshots that were reported before the members of their generation were known.
   void TakeEarlySnapshots(Worker& worker);
   void OnMessage(Worker& worker, const ShareFailed& message);
   void OnMessage(Worker& worker, const LeaveIntent& message);
   void OnMessage(Worker& worker, const Left& message);
   void OnMessage(Worker& worker, const ErrorReport& message);
   void Rest(Worker& worker, const Generation& last, std::optional<HeldState> held);
-  // Whether another step was agreed on.
+  // Emits newly agreed steps and evaluations. Returns whether a step became agreed.
   bool TellProgress();
 
   // coordinator_audit.cc: replicas that differ
   void On(const RepairRecorded& event);
   void On(const RepairFailed& event);
   void OnMessage(Worker& worker, const Returned& message);
-  // Its answer to ReturnTo may have gone with the session before.
+  // Takes a Hello as the answer to ReturnTo: the answer itself may have been lost with the previous session.
   void AnswerByHello(const Worker& worker, const Hello& hello);
   void CompareDigest(const Worker& worker, uint64_t step, const Digest& digest);
   void CompareHeld(const Worker& worker, const HeldState& held);
   void BeginAudit(const Form& form);
   void OnDifference(uint64_t step, const std::string& finding);
   void HearOfDifference(const Worker& worker, const Hello& hello);
-  // A snapshot that shows a difference is no save's: the worker may let go of it.
+  // A snapshot that shows a difference belongs to no save; the worker is told to drop it.
   void OnDifference(Worker& worker, const SnapshotId& snapshot, const std::string& finding);
   bool GathersDigests();
   void BreakToRepair();
-  // Nobody steps: makes the way back durable. What follows comes with RepairRecorded, and in AdvanceReturn.
+  // No worker steps: has the repair recorded. RepairRecorded and AdvanceReturn continue from there.
   void AdvanceRepair();
   std::vector<AuditReturn::Offer> KeptOffers(const RepairRecorded& event);
-  // Whether the job may go on: no copy of an audited state is awaited (any more).
+  // Returns whether the job may go on: no copy of an audited state is awaited.
   bool AdvanceReturn();
   void GoOnFrom(const AuditReturn::Outcome& outcome);
   void SendNamedAway(const std::vector<AuditRepair::Named>& named, const std::string& reason);
   void LeaveOutOrStop(const std::string& host, const std::string& finding);
 
-  // What parts are handed.
+  // The arguments of the parts.
   CoreContext Context() { return {policy_, term_, now_, judging_, roster_, out_, history_, job_lineage_}; }
   CheckpointTracker::Context SaveContext() const;
   TeamChoice Teams();
@@ -203,16 +204,16 @@ class Coordinator {
 
   const JobPolicy policy_;
   const Term term_;
-  Lineage job_lineage_;  // without a generation's part; a repair begins another
+  Lineage job_lineage_;  // without the suffix of a generation; a repair begins another
   History history_;
 
   absl::Time now_ = absl::InfinitePast();
   absl::Time last_tick_ = absl::InfinitePast();
-  absl::Time advanced_ = absl::InfinitePast();  // deadlines up to then were seen
-  absl::Time said_;                             // what is waited for
+  absl::Time advanced_ = absl::InfinitePast();  // deadlines up to this instant were handled
+  absl::Time said_;                             // when the reason for waiting was last announced
   bool judging_ = false;                        // the event is a Tick
-  bool only_told_ = false;                      // nothing follows from the event before the next Tick
-  bool in_burst_ = false;                       // other events wait: what follows is decided after them
+  bool only_told_ = false;                      // the event has no consequence before the next Tick
+  bool in_burst_ = false;                       // more events are queued: consequences are decided after them
 
   Roster roster_;
   Outbox out_;
@@ -226,7 +227,7 @@ class Coordinator {
   ProgressTracker progress_;
   CheckpointTracker saves_;
   TrainingClock clock_;
-  SavePeriod save_period_;  // of a job with `checkpoint.every: auto`
+  SavePeriod save_period_;  // for `checkpoint.every: auto`
   SkippedSaves skipped_;
   Audit audit_;
   AuditFloor floor_;

@@ -1,5 +1,6 @@
-// What the coordinator's parts are handed with each call: the instant of the event, what the job asks for, who is
-// here, and where actions go. A part keeps nothing of it, so that no part knows another one or the coordinator.
+// The arguments that the coordinator passes to its parts with each call: the instant of the event, the job's policy,
+// the connected workers, and the outbox for actions. A part keeps none of them, so that no part depends on another or
+// on the coordinator.
 //
 // Threading: thread-compatible; lives for one call.
 #ifndef LOCKSTEP_CHIEF_CORE_CORE_CONTEXT_H_
@@ -25,10 +26,10 @@ struct CoreContext {
   Roster& roster;
   Outbox& out;
   const History& history;
-  const Lineage& job_lineage;  // without a generation's part
+  const Lineage& job_lineage;  // without the suffix of a generation
 
-  // True when the event is a Tick and `limit` has passed. No other event times anything out: an earlier message may
-  // still lie in the queue.
+  // Whether `limit` has passed and the event is a Tick. No other event times anything out, because an earlier message
+  // may still be queued.
   bool Passed(absl::Time limit) const { return judging && now >= limit; }
 };
 
@@ -37,7 +38,8 @@ inline size_t Capacity(const JobPolicy& policy) {
   return std::min<size_t>(policy.max_workers, policy.training.logical_shards);
 }
 
-// How long workers have to acknowledge that their generation is over: the longest node of any of them ends first.
+// How long workers have to acknowledge that their generation is over: the limit of the policy plus the longest node of
+// any of them, as a node that began runs to its end.
 inline absl::Duration AckWindow(const CoreContext& context) {
   absl::Duration longest = absl::ZeroDuration();
   for (const Worker* worker : context.roster.InOrder()) {

@@ -1,5 +1,5 @@
-// What a part of the coordinator is handed, for tests of that part alone: a roster that a test fills, an instant that
-// it moves, and the actions that came out.
+// A test fixture for one part of the coordinator: a roster that the test fills, an instant that it moves, and the
+// actions that came out.
 //
 // Threading: thread-compatible; tests only.
 #ifndef LOCKSTEP_CHIEF_CORE_CORE_FIXTURE_H_
@@ -25,16 +25,16 @@ struct CoreFixture {
     policy.training.logical_shards = 8;
   }
 
-  // What an event other than a Tick sees …
+  // The context of an event other than a Tick.
   CoreContext Now() { return {policy, term, now, false, roster, out, history, job_lineage}; }
-  // … and a Tick, after so long.
+  // The context of a Tick, `passed` later.
   CoreContext TickAfter(absl::Duration passed) {
     now += passed;
     return {policy, term, now, true, roster, out, history, job_lineage};
   }
 
   static Incarnation Id(int index) { return Incarnation{1, static_cast<uint64_t>(index) + 1}; }
-  // Ready, at rest, holding nothing. REQUIRES: it is not here.
+  // Adds a worker that is ready, at rest and without a state. REQUIRES: it is not in the roster.
   Worker& Add(int index, const std::string& host = "") {
     Worker worker;
     worker.member = Member{Id(index), absl::StrCat("worker-", index), absl::StrCat("10.0.0.", index, ":1")};
@@ -47,7 +47,7 @@ struct CoreFixture {
   }
   Worker& worker(int index) { return *roster.Find(Id(index)); }
   void Remove(int index) { roster.Remove(Id(index)); }
-  // All of them share generations.
+  // Marks every pair of these workers as having reached each other.
   void Meet(const std::vector<int>& indexes) {
     for (int one : indexes) {
       for (int other : indexes) {
@@ -58,9 +58,9 @@ struct CoreFixture {
   void Hold(int index, uint64_t step) { worker(index).held = HeldState{history.lineage(), {step, 0}, ""}; }
   std::vector<Worker*> All() { return roster.InOrder(); }
 
-  // What came out since the last call …
+  // The actions since the last call.
   std::vector<Action> TakeActions() { return out.Take(); }
-  // … and the commands of one kind in it, once for each session that hears it.
+  // The commands of one type among `actions`, once for each session that receives it.
   template <typename Command>
   static std::vector<Command> CommandsIn(const std::vector<Action>& actions) {
     std::vector<Command> found;

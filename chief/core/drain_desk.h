@@ -1,10 +1,10 @@
-// Workers that people send away (`lockstep drain`). A drained worker goes as one does that was asked itself: members
-// meet at a boundary, nobody's last copy leaves before it is saved. It hears of it only by the word that ends it, so a
-// chief that dies in between leaves a worker that steps on; the next chief has the drain from the storage.
+// Carries out `lockstep drain`. A drained worker leaves as one that was asked by SIGTERM does: its members meet at a
+// boundary, and no last copy of a state leaves before it is saved. The worker learns of the drain only from the
+// Shutdown that ends it, so if the chief dies in between, it steps on; the next chief reads the drain from the storage.
 //
 // Invariants
-//   * Whoever a drain names is leaving, from the moment that it is here; who leaves by a drain alone stays when that is
-//     lifted, unless it was dismissed.
+//   * Every connected worker that a drain names is marked as leaving. One that leaves only because of a drain stays
+//     when the drain is lifted, unless it was dismissed.
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_DRAIN_DESK_H_
 #define LOCKSTEP_CHIEF_CORE_DRAIN_DESK_H_
@@ -31,20 +31,20 @@ class DrainDesk {
   explicit DrainDesk(const std::vector<Drain>& stored) : drains_(stored) {}
 
   const Drains& drains() const { return drains_; }
-  // For people, after what is waited for; empty while nothing is drained.
+  // Text for people, appended to what the job waits for; empty if nothing is drained.
   std::string Text() const;
 
-  // Answers the request; the drains hold from now on. `ended`: the job has.
+  // Decides about the request; accepted drains are in force from now on. `ended`: whether the job has ended.
   DrainDecided Decide(const CoreContext& context, const DrainRequested& event, bool ended);
-  // Why a process that says this Hello is turned away; nullopt: it is not. A worker that holds a state is let in.
+  // Why a process with this Hello is turned away; nullopt if it is not. A worker that holds a state is let in.
   std::optional<std::string> WhyTurnedAway(const CoreContext& context, const Hello& hello);
-  // A worker is here.
+  // A worker connected.
   void Came(const CoreContext& context, const Worker& worker);
   void Forget(const Incarnation& gone) { late_.erase(gone); }
-  // It is at rest, and nobody loses anything by its end.
+  // Ends the process of this worker. REQUIRES: no state is lost by its end.
   void Dismiss(const CoreContext& context, Worker& worker, const std::string& reason) const;
-  // Those whose time is over: they go in the middle of a step where others hold what they hold. Else people hear why
-  // they cannot, once.
+  // Ends the drained workers whose time is over: in the middle of a step if others hold the same state. If one cannot
+  // go, people hear why, once.
   void EndLate(const CoreContext& context, const GenerationLife& life, const CheckpointTracker& saves);
 
  private:
@@ -52,11 +52,11 @@ class DrainDesk {
   std::string WhyNot(const DrainRequested& event, bool ended) const;
   void Add(const CoreContext& context, const DrainRequested& event, std::vector<std::string>& lines);
   void Lift(const CoreContext& context, const DrainRequested& event, std::vector<std::string>& lines);
-  // Marks those that a drain names as leaving, and unmarks those that none names any more.
+  // Marks the workers that a drain names as leaving, and unmarks those that no drain names any more.
   void Mark(Roster& roster);
 
   Drains drains_;
-  std::set<Incarnation> late_;  // of which was said that they are late
+  std::set<Incarnation> late_;  // people were told that they are late
 };
 
 }  // namespace lockstep::chief

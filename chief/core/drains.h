@@ -1,8 +1,8 @@
-// Which workers and hosts people keep away from the job (`lockstep drain`), until they lift that. A drain names a
-// worker or a host; a name that is both means both.
+// The workers and hosts that `lockstep drain` keeps away from the job until the drain is lifted. A drain names a worker
+// or a host; a name that is both means both.
 //
-// A process that asks for no name, from the host of a worker that is drained by its name, is taken for its successor:
-// nothing else tells the two apart.
+// A process that asks for no name, on the host of a worker that is drained by name, is taken for that worker's
+// successor: nothing distinguishes the two.
 //
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_DRAINS_H_
@@ -26,7 +26,7 @@ namespace lockstep::chief {
 class Drains {
  public:
   Drains() = default;
-  // What an earlier chief stored.
+  // `stored`: the drains of an earlier chief.
   explicit Drains(const std::vector<Drain>& stored) {
     for (const Drain& drain : stored) {
       if (drains_.size() < kMaxWorkers) drains_[drain.target].host = drain.host;
@@ -34,27 +34,27 @@ class Drains {
     }
   }
 
-  // A worker is here.
+  // A worker of this name is on `host`.
   void Saw(const std::string& name, const std::string& host) {
     if (host_of_.size() < kMaxWorkers || host_of_.count(name) != 0) host_of_[name] = host;
     const auto drain = drains_.find(name);
     if (drain != drains_.end()) drain->second.host = host;
   }
-  // Whether a worker or a host of this name was ever seen, or is drained.
+  // Whether a worker or host of this name was seen, or is drained.
   bool Knows(const std::string& target) const {
     return drains_.count(target) != 0 || std::any_of(host_of_.begin(), host_of_.end(), [&](const auto& entry) {
              return entry.first == target || entry.second == target;
            });
   }
-  // Workers with their hosts, sorted, for people: "worker-0 on host-a".
+  // All workers that were seen, sorted, for people: "worker-0 on host-a".
   std::vector<std::string> Known() const {
     std::vector<std::string> known;
     for (const auto& [name, host] : host_of_) known.push_back(name + " on " + host);
     return known;
   }
 
-  // Keeps `target` away; whoever it names is to be gone at `until`. False: there are too many drains. A drain that
-  // stands takes the new time.
+  // Keeps `target` away; the workers that it names must be gone at `until`. An existing drain takes the new time.
+  // Returns false if there are too many drains.
   bool Add(const std::string& target, absl::Time until) {
     if (drains_.size() >= kMaxWorkers && drains_.count(target) == 0) return false;
     const auto seen = host_of_.find(target);
@@ -68,14 +68,15 @@ class Drains {
   void Lift(const std::string& target) { drains_.erase(target); }
   bool empty() const { return drains_.empty(); }
 
-  // The drain of this worker; nullopt: none. `name` is empty where a process asks for none.
+  // The target of the drain that applies to this worker; nullopt if none does. `name` is empty for a process that asks
+  // for none.
   std::optional<std::string> Of(const std::string& name, const std::string& host) const {
     for (const auto& [target, entry] : drains_) {
       if (target == host || (!name.empty() && target == name) || (name.empty() && entry.host == host)) return target;
     }
     return std::nullopt;
   }
-  // By when this worker is to be gone: the earliest of its drains.
+  // When this worker must be gone: the earliest time of its drains.
   absl::Time UntilOf(const std::string& name, const std::string& host) const {
     absl::Time until = absl::InfiniteFuture();
     for (const auto& [target, entry] : drains_) {
@@ -83,7 +84,8 @@ class Drains {
     }
     return until;
   }
-  // True for the first process that this drain turns away: a supervisor sends one after the other.
+  // True for the first process that this drain turns away. A supervisor may start one process after the other, and
+  // people hear of the first only.
   bool FirstRefusal(const std::string& target) { return !std::exchange(drains_[target].refusal_said, true); }
 
   std::vector<Drain> All() const {
@@ -99,14 +101,14 @@ class Drains {
 
  private:
   struct Entry {
-    std::string host;  // of the worker that it names, where it names one
-    // A time of the world outside, when a machine is taken away: a pause of this chief does not move it.
+    std::string host;  // of the worker that the drain names; empty if it names none
+    // An instant outside the job, such as when a machine is taken away: a pause of this chief does not move it.
     absl::Time until = absl::InfiniteFuture();
     bool refusal_said = false;
   };
 
   std::map<std::string, Entry> drains_;         // by target
-  std::map<std::string, std::string> host_of_;  // of every worker that was seen
+  std::map<std::string, std::string> host_of_;  // of every worker seen
 };
 
 }  // namespace lockstep::chief

@@ -1,5 +1,5 @@
-// Everything the chief's core can be told. The shell turns gRPC messages, timers and storage completions into these and
-// nothing else reaches the core.
+// The complete input of the chief's core. The shell turns gRPC messages, timers and storage completions into these
+// events; nothing else reaches the core.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_CHIEF_CORE_EVENTS_H_
@@ -18,11 +18,11 @@
 
 namespace lockstep::chief {
 
-// One stream of one worker, numbered by the shell in the order of their opening; never used again.
+// One stream of one worker, numbered by the shell in order of opening; a number is never reused.
 using SessionId = uint64_t;
 
-// Time passed. At NextDeadline(), after everything that lay in the shell's queue at that instant (rule 16): nobody is
-// taken for late whose message had come, and no stream of messages puts a judgement off.
+// Time passed. The shell sends it at NextDeadline(), behind everything that its queue held at that instant (rule 16).
+// So a worker whose message has arrived is never judged late, and a stream of messages cannot postpone a judgement.
 struct Tick {
   LS_NO_FIELDS(Tick)
 };
@@ -35,15 +35,15 @@ struct FromWorker {
   LS_FIELDS(FromWorker, session, fence, message)
 };
 
-// The stream ended, for whatever reason. Also comes after CloseSession.
+// The stream ended, for any reason; also after CloseSession.
 struct SessionClosed {
   SessionId session = 0;
   std::string reason;
   LS_FIELDS(SessionClosed, session, reason)
 };
 
-// On the heartbeat channel; the shell has answered it. `doing`: what the thread that computes has been at for a while,
-// for people only; empty: nothing for long.
+// A heartbeat came on its own channel; the shell has answered it. `doing`: what the computing thread has been busy with
+// for a while, for people only; empty if nothing takes long.
 struct HeartbeatReceived {
   WorkerFence fence;
   Heartbeat heartbeat;
@@ -65,21 +65,21 @@ struct ShardStored {
   LS_FIELDS(ShardStored, snapshot, share, shares)
 };
 
-// The storage has not got the frozen tensors of an open save, where the last share is for them: a worker is to send it.
-// Where it has them, it says ShardStored.
+// The storage lacks the frozen tensors of an open save, whose last share is for them: a worker must send it. If the
+// storage has them, it emits ShardStored instead.
 struct FrozenShareMissing {
   SnapshotId snapshot;
   LS_FIELDS(FrozenShareMissing, snapshot)
 };
 
-// A share on its way was lost or refused: a broken stream, a bad checksum. Not a failure of the storage.
+// A share was lost in transit or refused: a broken stream or a bad checksum. This is not a failure of the storage.
 struct ShardBroken {
   SnapshotId snapshot;
   uint32_t share = 0;
   uint32_t shares = 0;
   std::string message;
   Incarnation sender;
-  bool wrong = false;  // the sender holds other bytes than were announced; else its stream broke
+  bool wrong = false;  // the sender's bytes are not the announced ones; else its stream broke
   LS_FIELDS(ShardBroken, snapshot, share, shares, message, sender, wrong)
 };
 
@@ -91,14 +91,16 @@ struct ManifestStored {
   LS_FIELDS(ManifestStored, snapshot, recomputed)
 };
 
-// PublishCommit is durable: renamed, parent fsynced; or an equal checkpoint already stood there (rule 13).
+// PublishCommit is durable: the checkpoint is renamed into place and its parent is fsynced, or an equal checkpoint
+// stood there already (rule 13).
 struct Published {
   SnapshotId snapshot;
   LS_FIELDS(Published, snapshot)
 };
 
-// The storage refused something. For a save `snapshot` names it; for the plan it is empty. `may_pass`: a later attempt
-// may succeed (disk full, read-only, an I/O error); else what arrived or stands there is not what it should be.
+// The storage refused an action. `snapshot` names the save; it is empty for the plan. `may_pass`: a later attempt may
+// succeed (full disk, read-only file system, I/O error); otherwise the bytes received or stored are not the expected
+// ones.
 struct StorageFailed {
   SnapshotId snapshot;
   std::string message;
@@ -106,18 +108,19 @@ struct StorageFailed {
   LS_FIELDS(StorageFailed, snapshot, message, may_pass)
 };
 
-// RecordRepair is durable, and the checkpoints above `checkpoint` are set aside. The rest is as RecoveredState has it.
+// RecordRepair is durable, and the checkpoints above `checkpoint` are set aside. The other fields are as in
+// RecoveredState.
 struct RepairRecorded {
   Lineage lineage;
   SnapshotId checkpoint;  // of an ancestor of `lineage`
   absl::Duration trained_for;
   bool evaluated = true;
   EvaluationLedger ledger;
-  uint64_t set_aside_from = 0;  // the lowest step of those that are set aside; 0: none was
+  uint64_t set_aside_from = 0;  // the lowest step that was set aside; 0: none was
   LS_FIELDS(RepairRecorded, lineage, checkpoint, trained_for, evaluated, ledger, set_aside_from)
 };
 
-// The storage refused RecordRepair, or no audited checkpoint is left. `may_pass` as of StorageFailed.
+// The storage refused RecordRepair, or no audited checkpoint is left. `may_pass`: as in StorageFailed.
 struct RepairFailed {
   Lineage lineage;
   std::string message;
@@ -136,7 +139,7 @@ struct ProcessExited {
   std::string name;  // the worker's name, as given by --name or Welcome
   int32_t signal = 0;
   int32_t exit_code = 0;
-  bool last = false;  // every worker of the supervisor has ended, and none is started again: the job ends so too
+  bool last = false;  // every worker of the supervisor has ended and none is restarted: the job ends with this code
   std::string cause;  // in the process's own words; empty when it gave none
   LS_FIELDS(ProcessExited, name, signal, exit_code, last, cause)
 };
@@ -144,24 +147,24 @@ struct ProcessExited {
 // `lockstep stop`, or a signal to the chief.
 struct StopRequested {
   std::string by;
-  int32_t exit_code = 0;    // of everybody, once the save is published: 0 for `lockstep stop`, 75 for a signal
-  bool hands_over = false;  // the chief alone is to go, and leaves the workers to the next one
+  int32_t exit_code = 0;    // of all processes, once the save is published: 0 for `lockstep stop`, 75 for a signal
+  bool hands_over = false;  // only the chief exits; the workers wait for its successor
   LS_FIELDS(StopRequested, by, exit_code, hands_over)
 };
 
-// `lockstep drain`: the workers and hosts of these names leave at a boundary, as on SIGTERM, and their successors are
-// turned away; with `undo` they may come back. Answered by DrainDecided.
+// `lockstep drain`: workers with these names, or on these hosts, leave at a boundary as on SIGTERM, and their
+// successors are turned away. With `undo` they may come back. Answered by DrainDecided.
 struct DrainRequested {
   uint64_t request = 0;  // numbered by the shell
   std::vector<std::string> targets;
   bool undo = false;
-  absl::Duration within = absl::InfiniteDuration();  // they are to be gone by then
+  absl::Duration within = absl::InfiniteDuration();  // the time in which they must be gone
   std::string by;
   LS_FIELDS(DrainRequested, request, targets, undo, within, by)
 };
 
-// Many events lie in the queue. Those up to BurstEnds, or to the next Tick, are taken in first; what follows from them
-// is decided then, once. So a thousand answers that come together cost one decision, not a thousand.
+// Many events are queued. The core takes in those up to BurstEnds, or up to the next Tick, before it decides once what
+// follows from all of them. A thousand answers that arrive together then cost one decision instead of a thousand.
 struct BurstBegins {
   LS_NO_FIELDS(BurstBegins)
 };

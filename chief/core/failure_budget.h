@@ -1,6 +1,5 @@
-// Rule 15: what stops a job that keeps failing by its own fault, and what does not count. A process that is lost
-// without a crash signal spends nothing, however often; a reported error or a crash signal spends one; progress that
-// was published gives one back.
+// Stops a job that keeps failing by its own fault (rule 15). A process that is lost without a crash signal costs
+// nothing, however often. A reported error or a crash signal costs one unit; each newly published step gives one back.
 //
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_FAILURE_BUDGET_H_
@@ -31,15 +30,15 @@ class FailureBudget {
     last_cause_ = std::move(cause);
     ++spent_;
   }
-  // Such an error of `host` broke a generation.
+  // An error on `host` broke a generation.
   void GenerationBroken(const std::string& host) {
     same_host_ = broken_in_a_row_ == 0 || (same_host_ && host == broken_by_);
     broken_by_ = host;
     ++broken_in_a_row_;
   }
-  // A step was agreed that had not been before.
+  // A new step was agreed.
   void StepAgreed() { broken_in_a_row_ = 0; }
-  // What happened on `host` does not count any more: the job goes on without it.
+  // Gives back what `host` spent: the job continues without it.
   void GiveBack(const std::string& host) {
     const auto found = spent_by_.find(host);
     if (found == spent_by_.end()) return;
@@ -54,8 +53,8 @@ class FailureBudget {
     spent_ = spent_ == 0 ? 0 : spent_ - 1;
   }
 
-  // Why the job must stop; empty while it may go on. `spare`: a host that the job can do without and will leave out
-  // when it has failed often enough; generations that nobody else broke do not stop the job. Empty: there is none.
+  // Why the job must stop; empty while it may go on. `spare`: a host that the job will exclude once it has failed often
+  // enough; generations that only this host broke do not stop the job. Empty if there is none.
   std::string Verdict(const std::string& spare) const {
     const bool spared = same_host_ && !spare.empty() && broken_by_ == spare;
     if (broken_in_a_row_ >= kGenerationsInARow && !spared) {
@@ -74,10 +73,10 @@ class FailureBudget {
  private:
   uint32_t allowed_;
   uint32_t spent_ = 0;
-  std::map<std::string, uint32_t> spent_by_;  // host → in all
+  std::map<std::string, uint32_t> spent_by_;  // by host
   uint32_t broken_in_a_row_ = 0;
-  std::string broken_by_;  // the host of the newest of them
-  bool same_host_ = true;  // and of all of them
+  std::string broken_by_;  // the host that broke the newest of them
+  bool same_host_ = true;  // whether it broke all of them
   uint64_t highest_published_ = 0;
   std::string first_cause_;
   std::string last_cause_;

@@ -1,7 +1,7 @@
-// How soon a generation is formed after one that broke. Where nobody was lost and no step was made, forming again at
-// once would break again at once: after the first such generation there is no pause, then one that doubles. A worker
-// that is new, or gone, ends a pause early, each name once between two steps of the job, so that a worker that comes
-// and goes does not undo the pauses.
+// Decides how soon a generation is formed after one that broke. If no worker was lost and no step was made, forming
+// again at once would probably fail the same way. There is no pause after the first such generation; later pauses
+// double. A worker that joins or leaves ends a pause early, but each name only once between two steps of the job, so
+// that one flapping worker cannot defeat the pauses.
 //
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_FORMATION_BACKOFF_H_
@@ -24,9 +24,9 @@ class FormationBackoff {
   static constexpr absl::Duration kLongest = absl::Seconds(10);
   static constexpr uint32_t kMostDoublings = 16;
 
-  // A generation broke, and this is the first that was heard of why.
+  // A generation broke; `cause` is the first reason that was heard.
   void Broke(const std::string& cause) { cause_ = cause; }
-  // All its members are at rest or gone. `fruitless`: it made no step, and nobody was lost.
+  // All its members are at rest or gone. `fruitless`: it made no step, and no worker was lost.
   void Concluded(bool fruitless, absl::Time now) {
     fruitless_ = fruitless ? fruitless_ + 1 : 0;
     if (!fruitless) ended_by_.clear();
@@ -42,16 +42,16 @@ class FormationBackoff {
 
   bool Pauses(absl::Time now) const { return now < until_; }
   absl::Time until() const { return until_; }
-  // Generations in a row that broke without a step, nobody having been lost.
+  // The number of generations in a row that broke without a step although no worker was lost.
   uint32_t fruitless() const { return fruitless_; }
-  // Of the newest one that broke.
+  // Why the newest of them broke.
   const std::string& cause() const { return cause_; }
   void ShiftDeadlines(absl::Duration gap) { until_ += gap; }
 
  private:
   absl::Time until_ = absl::InfinitePast();
   uint32_t fruitless_ = 0;
-  std::set<std::string> ended_by_;  // since the last step
+  std::set<std::string> ended_by_;  // names that ended a pause since the last step
   std::string cause_;
 };
 

@@ -1,5 +1,6 @@
-// How long nobody steps (rules 3, 6 and 12): a restore costs all workers the same, so it waits a moment for those that
-// are coming; below the minimum the job is parked, and ends when its patience does.
+// How long workers wait before a generation is formed from a checkpoint (rules 3, 6 and 12). A restore costs all
+// workers time, so it waits briefly for those that are about to join. Below the minimum the job is parked, and it ends
+// when `wait_for_min` has passed.
 //
 //   1 last call ──everybody who may be counted on is here, or time passed──▶ 2 restores
 //   3 parked    ──the minimum is here──▶ 1        └──wait_for_min passed──▶ 4 saves what is held, and ends
@@ -20,24 +21,24 @@ namespace lockstep::chief {
 
 class Gathering {
  public:
-  // Where nobody said how many workers to expect: they are all there when none came for so long.
+  // If the expected number of workers is not known, all are taken to be there once none has come for this long.
   static constexpr absl::Duration kQuiet = absl::Seconds(3);
 
-  // A worker came.
+  // A worker connected.
   void Came(absl::Time now) { last_came_ = now; }
-  // Restores wait until then at most. Between two steps there is one last call: who dies in each restore must not put
-  // it off for ever.
+  // Sets the latest instant until which restores wait. There is one last call between two steps: a worker that dies in
+  // each restore cannot postpone it for ever.
   void LastCall(absl::Time until) {
     if (!called_) last_call_until_ = until;
     called_ = true;
   }
   void Stepped() { called_ = false; }
-  // They wait for nobody: who comes later joins as ever.
+  // Restores wait for no further worker; one that comes later joins as usual.
   void NoLastCall(absl::Time now) { last_call_until_ = now; }
-  // Whether a restore waits for more than `team`.
+  // Whether a restore waits for more workers than `team` has.
   bool AwaitsMore(const CoreContext& context, const GenerationLife& life, const Team& team) const;
 
-  // There are fewer than the minimum. True when they were waited for long enough.
+  // There are fewer workers than the minimum. Returns true once they were awaited for `wait_for_min`.
   bool Park(const CoreContext& context) {
     if (!parked_since_.has_value()) parked_since_ = context.now;
     return context.Passed(*parked_since_ + context.policy.wait_for_min);

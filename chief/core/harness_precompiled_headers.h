@@ -1,4 +1,4 @@
-// The same for tests of the whole coordinator: its harness costs 2 s in each.
+// Precompiled headers for tests of the whole coordinator; compiling its harness costs 2 s per test.
 //
 // Threading: nothing is declared here.
 #ifndef LOCKSTEP_CHIEF_CORE_HARNESS_PRECOMPILED_HEADERS_H_

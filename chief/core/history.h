@@ -1,9 +1,9 @@
-// The history of a job's state: the lineage whose steps are computed now, and the lineages that it went on from.
+// The history of a job's state: the lineage whose steps are being computed, and the lineages from which it continued.
 //
-// Under `reduction: exact` a job keeps one lineage. Under `fast` a step has other bits when other workers compute it,
-// so every generation is a lineage of its own ("<that of the job>+<generation>"): it goes on from a state of the one
-// before, or begins anew from a checkpoint. What an earlier lineage computed counts up to the step where it was left,
-// and nothing beyond: a worker that wakes from a long pause holds steps of another life.
+// Under `reduction: exact` a job keeps one lineage. Under `fast` the bits of a step depend on which workers compute it,
+// so every generation has a lineage of its own ("<that of the job>+<generation>"): it continues from a state of the
+// previous one or begins anew from a checkpoint. The steps of an earlier lineage count up to the step at which it was
+// left. A worker that wakes from a long pause may hold later steps of it, which do not count.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_CHIEF_CORE_HISTORY_H_
@@ -32,7 +32,8 @@ class History {
     return left != left_.end() && step <= left->second;
   }
 
-  // The steps after `step` are those of `lineage`. REQUIRES: the state at `step` that it goes on from is included.
+  // From `step` on the history continues as `lineage`. REQUIRES: the state at `step` from which it continues is
+  // included.
   void GoOnAs(const Lineage& lineage, uint64_t step) {
     for (auto& [name, last] : left_) last = std::min(last, step);
     left_[lineage_] = step;
@@ -43,20 +44,20 @@ class History {
     lineage_ = lineage;
   }
 
-  // What was computed so far does not count: `lineage` begins from a checkpoint.
+  // Nothing computed so far counts: `lineage` begins from a checkpoint.
   void BeginAs(const Lineage& lineage) {
     left_.clear();
     lineage_ = lineage;
   }
 
-  // The same history is known elsewhere under a newer name than here (an earlier chief gave it).
+  // The same history has a newer name, which an earlier chief gave it.
   void Rename(const Lineage& lineage) { lineage_ = lineage; }
 
  private:
-  static constexpr size_t kMaxLeft = 64;  // whoever holds an older one receives the state
+  static constexpr size_t kMaxLeft = 64;  // a worker with a state of an older one receives the state anew
 
   Lineage lineage_;
-  std::map<Lineage, uint64_t> left_;  // the last step that counts
+  std::map<Lineage, uint64_t> left_;  // by lineage: its last step that counts
 };
 
 }  // namespace lockstep::chief

@@ -1,11 +1,11 @@
-// Which hosts make the job fail. Only what a process does wrong itself counts: an error that it reports, a crash
-// signal, a state that differs from that of the majority. A process that is lost, killed or preempted says nothing of
+// Counts the failures of each host. Only what a process does wrong itself counts: an error that it reports, a crash
+// signal, a state that differs from that of the majority. The loss, kill or preemption of a process says nothing about
 // its host.
 //
 //   1 trusted ──`after` failures, and others can do without it──▶ 2 left out ──all failures forgiven──▶ 1
 //
-// Progress forgives: a new checkpoint takes one failure from every host, at most one in kForgiveEvery of training.
-// Whether the others can do without a host is the coordinator's to say; the only host of a job is never left out.
+// Each new checkpoint forgives one failure of every host, at most once per kForgiveEvery of training. HostPolicy
+// decides whether the others can do without a host; the only host of a job is never left out.
 //
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_HOST_SCORES_H_
@@ -24,10 +24,10 @@
 
 namespace lockstep::chief {
 
-// What is known of a host that failed, also from one chief to the next.
+// The record of a host with failures; it is stored for the next chief.
 struct HostRecord {
   std::string host;
-  uint32_t failures = 0;  // that are not forgiven
+  uint32_t failures = 0;  // not forgiven yet
   bool excluded = false;
   std::string cause;  // of the newest failure
   LS_FIELDS(HostRecord, host, failures, excluded, cause)
@@ -37,7 +37,7 @@ class HostScores {
  public:
   static constexpr absl::Duration kForgiveEvery = absl::Minutes(10);
 
-  // `after` 0: no host is ever left out. `trained_for`: so far, by the whole job.
+  // `after`: failures that exclude a host; 0: none is ever excluded. `trained_for`: the job's training time so far.
   HostScores(uint32_t after, const std::vector<HostRecord>& before, absl::Duration trained_for)
       : after_(after), forgiven_at_(trained_for) {
     for (const HostRecord& record : before) {
@@ -45,17 +45,17 @@ class HostScores {
     }
   }
 
-  // A worker of this name is on `host`: supervisors know processes by their names.
+  // A worker of this name is on `host`. Supervisors know processes by name only.
   void Came(const std::string& name, const std::string& host) {
     if (host_of_.size() < kMaxWorkers || host_of_.count(name) != 0) host_of_[name] = host;
   }
-  // Where the newest worker of this name was; empty: not known.
+  // The host of the newest worker of this name; empty if it is not known.
   std::string HostOf(const std::string& name) const {
     const auto found = host_of_.find(name);
     return found == host_of_.end() ? "" : found->second;
   }
 
-  // Counts a failure of `host`. True when it has failed often enough to be left out.
+  // Counts a failure of `host`. Returns true if it has failed often enough to be excluded.
   bool Failed(const std::string& host, const std::string& cause) {
     if (host.empty() || (hosts_.size() >= kMaxWorkers && hosts_.count(host) == 0)) return false;
     HostRecord& record = hosts_[host];
@@ -64,9 +64,9 @@ class HostScores {
     ++record.failures;
     return after_ != 0 && (record.excluded || record.failures >= after_);
   }
-  // Whether this job leaves hosts out at all.
+  // Whether this job excludes hosts at all.
   bool MayExclude() const { return after_ != 0; }
-  // REQUIRES: it may.
+  // REQUIRES: MayExclude().
   void Exclude(const std::string& host) { hosts_[host].excluded = true; }
   bool IsExcluded(const std::string& host) const {
     const auto found = hosts_.find(host);
@@ -93,7 +93,8 @@ class HostScores {
                         "takes every host");
   }
 
-  // A save of `step` was published, the job having trained for so long. Returns the hosts that are left out no longer.
+  // A save of `step` was published, after the job had trained for `trained_for`. Returns the hosts that are no longer
+  // excluded.
   std::vector<std::string> SavePublished(uint64_t step, absl::Duration trained_for) {
     if (step <= highest_published_) return {};
     highest_published_ = step;
@@ -108,7 +109,7 @@ class HostScores {
     return trusted;
   }
 
-  // By name of the host.
+  // Sorted by host.
   std::vector<HostRecord> Records() const {
     std::vector<HostRecord> records;
     for (const auto& [host, record] : hosts_) {
@@ -120,10 +121,10 @@ class HostScores {
 
  private:
   uint32_t after_;
-  absl::Duration forgiven_at_;  // of training
+  absl::Duration forgiven_at_;  // the training time of the last forgiveness
   uint64_t highest_published_ = 0;
-  std::map<std::string, HostRecord> hosts_;     // that failed
-  std::map<std::string, std::string> host_of_;  // by name of a worker
+  std::map<std::string, HostRecord> hosts_;     // hosts with failures
+  std::map<std::string, std::string> host_of_;  // by worker name
 };
 
 }  // namespace lockstep::chief

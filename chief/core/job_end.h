@@ -1,12 +1,12 @@
-// How the job ends: what was asked for or happened, when what it takes is published, and who has to hear of it before
-// the chief may go (rules 6 and 21).
+// How the job ends: why it ends, when the state that ends it is published, and which workers must hear of the end
+// before the chief exits (rules 6 and 21).
 //
 //   1 goes on ──Stop──▶ 2 ending: saved first ──what is held is published──▶ 3 told ──all heard, or gave up──▶ exit
 //       └──the last step is published, with its evaluation──────────────────▶ 3
 //
 // Invariants
-//   * The first ending counts.
-//   * Nobody is told before what ends the job is published.
+//   * The first ending that is requested counts.
+//   * No worker is told before the state that ends the job is published.
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_JOB_END_H_
 #define LOCKSTEP_CHIEF_CORE_JOB_END_H_
@@ -32,21 +32,21 @@ class JobEnd {
     bool evaluates = false;  // the last state is evaluated before it is saved
   };
 
-  // The job is to end so, once what is trained is saved. False: it ends otherwise already.
+  // Requests that the job ends with `ending` once its state is saved. Returns false if another ending is pending.
   bool Stop(Ending ending);
-  // A stop, an error or the time limit is pending.
+  // The ending that is pending: a stop, an error or the time limit.
   const std::optional<Ending>& pending() const { return pending_; }
   const std::optional<Ending>& result() const { return result_; }
 
-  // How the job ends by what is published; nullopt: it does not yet. `agreed`: the step that all have applied.
+  // The ending that the published state has reached; nullopt if none yet. `agreed`: the step that all have applied.
   std::optional<Ending> Reached(const CoreContext& context, const GenerationLife& life, const CheckpointTracker& saves,
                                 const Departures& gone, uint64_t agreed) const;
-  // It has ended: tells all that are here. The phase is Done from now on.
+  // Ends the job: enters Done and tells all connected workers.
   void Finish(const CoreContext& context, const Ending& ending, GenerationLife& life, const CheckpointTracker& saves,
               Departures& gone);
-  // A worker is here. REQUIRES: there is a result.
+  // Tells a worker the result. REQUIRES: there is one.
   void Tell(const CoreContext& context, const Worker& worker, const CheckpointTracker& saves, Departures& gone) const;
-  // Whether everybody heard of it, or gave up. Called in Done.
+  // Whether every worker has heard of the end or given up, so that the chief may exit. Called in Done.
   bool MayExit(const CoreContext& context, const GenerationLife& life, const Departures& gone);
 
   void ShiftDeadlines(absl::Duration gap) {

@@ -1,8 +1,9 @@
-// When a newcomer may end a generation that steps, so that it joins. Every boundary costs all members the same, so:
+// Decides when a newcomer may end a running generation in order to join. Every boundary costs all members time, so:
 //
-//   * Newcomers join together: while others are about to be ready, the first one waits a moment. One alone does not.
-//   * A worker that joined and was lost again within kSteps, again and again, waits longer each time, from its loss on.
-//     It still joins when a generation is formed for another reason.
+//   * Newcomers join together: while others are about to be ready, the first one waits a moment. A single one does not
+//     wait.
+//   * A worker that is lost within kSteps of joining, again and again, must wait longer after each loss. It still joins
+//     when a generation is formed for another reason.
 //
 // A worker is known by its host and name, so that its next process waits in its place.
 //
@@ -25,7 +26,7 @@ namespace lockstep::chief {
 
 class JoinBackoff {
  public:
-  static constexpr uint64_t kSteps = 20;                         // of the job: who lived so long was worth it
+  static constexpr uint64_t kSteps = 20;  // a member that lived for so many steps of the job was worth its boundary
   static constexpr absl::Duration kTogether = absl::Seconds(1);  // the first of several newcomers waits so long
   static constexpr absl::Duration kFirst = absl::Seconds(1);     // the pause after the second loss
   static constexpr absl::Duration kLongest = absl::Minutes(5);
@@ -33,11 +34,11 @@ class JoinBackoff {
 
   using Who = std::pair<std::string, std::string>;  // host, name
 
-  // It becomes a member while the job stands at `step`.
+  // `who` becomes a member while the job stands at `step`.
   void Joined(const Who& who, uint64_t step) {
     if (joined_.size() < kMaxWorkers || joined_.count(who) != 0) joined_[who] = step;
   }
-  // It is lost while the job stands at `step`. Returns how long it may end no generation; zero: it may at once.
+  // `who` is lost while the job stands at `step`. Returns how long it may end no generation; zero if there is no pause.
   absl::Duration Lost(const Who& who, uint64_t step, absl::Time now) {
     const auto joined = joined_.find(who);
     if (joined == joined_.end()) return absl::ZeroDuration();
@@ -55,19 +56,19 @@ class JoinBackoff {
     loser.until = now + pause;
     return pause;
   }
-  // How often in a row it was lost soon after it had joined.
+  // How often in a row `who` was lost soon after it had joined.
   uint32_t Losses(const Who& who) const {
     const auto found = losers_.find(who);
     return found == losers_.end() ? 0 : found->second.losses;
   }
-  // May it end a generation?
+  // Whether `who` may end a generation.
   bool MayAsk(const Who& who, absl::Time now) const {
     const auto found = losers_.find(who);
     return found == losers_.end() || now >= found->second.until;
   }
 
-  // Whether it is time to end the running generation for newcomers. `fits`: one that may ask could step with the
-  // members. `more`: others are about to.
+  // Whether to end the running generation for newcomers. `fits`: a worker that may ask could step with the members.
+  // `more`: others are about to be able to.
   bool IsTime(bool fits, bool more, absl::Time now) {
     if (!fits) {
       first_fits_.reset();
@@ -77,7 +78,7 @@ class JoinBackoff {
     return !more || now >= *first_fits_ + kTogether;
   }
 
-  // The next instant at which time alone lets somebody ask.
+  // The next instant at which time alone allows a worker to ask.
   absl::Time NextDeadline(absl::Time now) const {
     absl::Time next = absl::InfiniteFuture();
     for (const auto& [who, loser] : losers_) {
@@ -97,7 +98,7 @@ class JoinBackoff {
     absl::Time until = absl::InfinitePast();
   };
 
-  std::map<Who, uint64_t> joined_;  // members, and those that were in an earlier generation → the step of then
+  std::map<Who, uint64_t> joined_;  // members and former members → the job's step when they joined
   std::map<Who, Loser> losers_;
   std::optional<absl::Time> first_fits_;
 };

@@ -1,4 +1,5 @@
-// Who may go, and what is saved at rest before it does (rules 6 and 21): what nobody else holds does not leave unsaved.
+// Decides which leaving workers may go and what is saved at rest first (rules 6 and 21): a state that no other worker
+// holds does not leave unsaved.
 //
 //   1 leaving ──at rest, and what others hold is known──▶ 2 may go ──nobody else holds it──▶ 3 is saved ──▶ 4 dismissed
 //                                                             └──────others do, or it is saved────────────▶ 4
@@ -19,25 +20,26 @@
 
 namespace lockstep::chief {
 
-// Whether what this worker holds at rest is newer than the newest checkpoint, and nobody who stays holds as much.
+// Whether the state that this worker holds at rest is newer than the newest checkpoint, and no worker that stays holds
+// one as new.
 bool LastCopyLeaves(const CoreContext& context, const GenerationLife& life, const CheckpointTracker& saves,
                     const Worker& leaver);
-// Whether this worker holds, or may turn out to hold, more than the newest checkpoint.
+// Whether this worker holds, or may turn out to hold, a state newer than the newest checkpoint.
 bool MayHoldNewer(const CoreContext& context, const GenerationLife& life, const CheckpointTracker& saves,
                   const Worker& worker);
 
-// Nobody steps: whether no worker holds, or may come back with, more than the newest checkpoint. A worker that lost its
-// session comes back within seconds; others that come and go, as where a host crashes them all, keep nobody waiting.
+// While no worker steps: whether none holds, or may come back with, a state newer than the newest checkpoint. A worker
+// that lost its session is awaited for the heartbeat limit; workers that come and go later do not prolong the wait.
 bool AllIsSaved(const CoreContext& context, const GenerationLife& life, const CheckpointTracker& saves,
                 const Departures& gone, uint64_t agreed);
 
 enum class LeaverStep : uint8_t { kWaits, kIsSaved, kGoes };
-// What is next for a leaver that was not dismissed. `newest_leaver`: where the one at rest that holds most leaves too,
-// that is saved and settles the others, since a grace may be short; its position, or none.
+// The next step of a leaver that was not dismissed. `newest_leaver`: the position of the worker at rest that holds
+// most, if it leaves too; only its state is saved, which settles the older ones, since a grace may be short.
 LeaverStep NextStepOf(const CoreContext& context, const GenerationLife& life, const CheckpointTracker& saves,
                       const Worker& leaver, const std::optional<Position>& newest_leaver);
 
-// Asks everybody at rest at `position` for a snapshot, once.
+// Asks every worker at rest at `position` for a snapshot, once.
 void SaveAtRest(const CoreContext& context, const CheckpointTracker& saves, const Position& position,
                 const std::string& reason);
 

@@ -1,9 +1,8 @@
-// Who is silent, and who stands still (rules 8 and 17). A worker lives while it is heard; one that computes must make
-// progress, within a limit of its own (NoProgressLimit).
+// Judges which workers are silent and which stand still (rules 8 and 17). A worker is alive while it is heard; one that
+// computes must also make progress, within a limit of its own (NoProgressLimit).
 //
-//   1 lives ──not heard for the heartbeat limit──▶ 2 silent          its session may live on elsewhere: it may come
-//   back
-//       └─────works, and made no progress────────▶ 3 stands still    it is given up: it would come back as it is
+//   1 alive ──not heard for the heartbeat limit──▶ 2 silent         it may live on elsewhere and come back
+//       └─────works, and made no progress────────▶ 3 stands still   it is given up: coming back would not help
 //
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_LIFE_SIGNS_H_
@@ -32,11 +31,11 @@ class LifeSigns {
   explicit LifeSigns(absl::Duration no_progress_limit) : no_progress_(no_progress_limit) {}
 
   void Beat(Worker& worker, const HeartbeatReceived& event, absl::Time now);
-  // It made progress, as something else than a heartbeat shows.
+  // It made progress, as a message other than a heartbeat shows.
   void Progressed(Worker& worker, absl::Time now);
-  // All of these applied another step.
+  // All of `members` applied another step.
   void Stepped(const std::vector<Member>& members);
-  // Of a worker now. One that stands still has a longer limit the next time.
+  // Judges one worker. One that is found to stand still has a longer limit the next time.
   Judgement Judge(const Worker& worker, absl::Time now, absl::Duration heartbeat_limit);
 
  private:

@@ -8,8 +8,8 @@
 
 namespace lockstep::chief {
 
-// Workers that are connected, and names of gone ones that are remembered. As many step together as the job has logical
-// shards, which are at most 4,096; the others are spare.
+// The most workers that may be connected, and the most names of former ones that are remembered. Only as many step
+// together as the job has logical shards, at most 4,096; the others are spare.
 inline constexpr uint32_t kMaxWorkers = 16384;
 
 }  // namespace lockstep::chief

@@ -1,5 +1,5 @@
-// The members of a generation as Hellos name them (common/protocol/member_list.h): the lowest ranks by a list, all by
-// its digest. Keeps one copy of each list, and brings lists and digests together in whatever order they come.
+// The members of a generation, as Hellos name them (common/protocol/member_list.h): the lowest ranks send the list, all
+// send its digest. Keeps one copy of each list and matches lists and digests in whatever order they come.
 //
 // Threading: thread-compatible; owned by GenerationLife.
 #ifndef LOCKSTEP_CHIEF_CORE_MEMBER_CLAIMS_H_
@@ -19,20 +19,20 @@ class MemberClaims {
  public:
   using List = std::shared_ptr<const std::vector<Member>>;
 
-  // The worker claims what its Hello says. Returns those of `roster` whose list this is: they had named it by its
-  // digest alone, and have it now.
+  // Records what the worker's Hello claims. Returns the workers of `roster` that had named this list by its digest
+  // alone and have it from now on.
   std::vector<Worker*> Take(const Hello& hello, Worker& worker, const Roster& roster);
-  // The workers claim to run `generation` with `members`, as this chief knows itself: others that come may name them
-  // by their digest, also when none of these is here.
+  // Records that `workers` run `generation` with `members`, which this chief knows itself. Later workers may name the
+  // list by its digest, even if none of `workers` is connected then.
   void Give(const Generation& generation, const std::vector<Member>& members, const std::vector<Worker*>& workers);
 
  private:
-  // The list of this digest; null when nobody who is here named it.
+  // The list with this digest; null if no connected worker named it.
   List Find(const Digest& digest) const;
   List Add(const Digest& digest, const std::vector<Member>& members);
 
-  std::map<Digest, std::weak_ptr<const std::vector<Member>>> lists_;  // workers hold them
-  List given_;                                                        // the newest one that this chief knows itself
+  std::map<Digest, std::weak_ptr<const std::vector<Member>>> lists_;  // owned by the workers that claim them
+  List given_;                                                        // the newest list that this chief knew itself
 };
 
 }  // namespace lockstep::chief

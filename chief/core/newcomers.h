@@ -1,5 +1,5 @@
-// When the running generation ends so that ready workers join it (rules 3, 12, 15): they must reach all members, and
-// those that come and go without being of use wait longer each time (JoinBackoff).
+// Decides when the running generation ends so that ready workers can join it (rules 3, 12, 15). They must reach all
+// members, and workers that repeatedly join and are soon lost wait longer each time (JoinBackoff).
 //
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_NEWCOMERS_H_
@@ -19,13 +19,13 @@ namespace lockstep::chief {
 
 class Newcomers {
  public:
-  // It becomes a member for the first time, while the job stands at `step`.
+  // The worker becomes a member for the first time, while the job stands at `step`.
   void Joined(const Worker& worker, uint64_t step) { joins_.Joined({worker.host, worker.name()}, step); }
-  // A worker that had been a member is lost.
+  // A worker that had been a member is lost, while the job stands at `step`.
   void Lost(const CoreContext& context, const std::string& host, const std::string& name, uint64_t step);
-  // May it end a generation?
+  // Whether the worker may end a generation.
   bool MayAsk(const Worker& worker, absl::Time now) const { return joins_.MayAsk({worker.host, worker.name()}, now); }
-  // Whether it is time to end `current` for those that could step with its members.
+  // Whether to end `current` for workers that could step with its members.
   bool Fit(const CoreContext& context, const GenerationLife::Current& current, const Reachability& pairs);
 
   absl::Time NextDeadline(absl::Time now) const { return joins_.NextDeadline(now); }

@@ -1,7 +1,7 @@
-// How long a worker may compute without executing a node or moving a byte (rule 17). A worker that is lost for standing
-// still has twice as long the next time: one of its kernels may need that. Its next step decides: a pause that it
-// survived is normal from then on, for every worker, until many steps were made without such a pause; if there was
-// none, its limit is the old one again.
+// How long a worker may compute without executing a node or moving a byte (rule 17). A worker that is given up for
+// standing still has twice as long the next time, as one of its kernels may need that. Its next step decides: a pause
+// that it survived counts as normal from then on, for every worker, until many steps were made without such a pause; if
+// there was none, its limit is the old one again.
 //
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_NO_PROGRESS_H_
@@ -35,11 +35,11 @@ class NoProgressLimit {
     uint32_t& doublings = doublings_[name];
     doublings = std::min(doublings + 1, kMaxDoublings);
   }
-  // A worker went on after it had stood still for so long, while it was computing.
+  // A computing worker went on after it had made no progress for `stood_still`.
   void WentOn(absl::Duration stood_still) { longest_ = std::max(longest_, stood_still); }
-  // Whether Stepped of some worker would change anything.
+  // Whether Stepped would change anything, for some worker.
   bool IsRaised() const { return !doublings_.empty() || longest_ > least_ || normal_ > least_; }
-  // The worker of this name was a member while all members applied another step.
+  // The worker of this name was a member when all members applied another step.
   void Stepped(const std::string& name) {
     if (longest_ > normal_) normal_ = 2 * longest_;
     calm_ = longest_ > normal_ / 4 ? 0 : calm_ + 1;
@@ -55,7 +55,7 @@ class NoProgressLimit {
   absl::Duration least_;
   absl::Duration normal_;
   uint32_t calm_ = 0;       // steps in a row that needed no raised limit
-  absl::Duration longest_;  // survived since the last step
+  absl::Duration longest_;  // the longest pause that a worker survived since the last step
   std::map<std::string, uint32_t> doublings_;
 };
 

@@ -1,4 +1,4 @@
-// Collects the actions of one step of the core, and knows how to address a worker.
+// Collects the actions of one step of the core, and addresses commands to workers.
 //
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_OUTBOX_H_
@@ -21,14 +21,15 @@ class Outbox {
 
   void Add(Action action) { actions_.push_back(std::move(action)); }
   void Say(Level level, std::string text) { Add(Announce{level, std::move(text)}); }
-  // `generation`: none for commands that concern no generation.
+  // `generation`: none for a command that concerns no generation.
   void Command(SessionId session, const Generation& generation, ChiefCommand command, std::string reason) {
     Add(Send{session, ChiefFence{term_, generation}, std::move(command), std::move(reason)});
   }
   void Command(const Worker& worker, const Generation& generation, ChiefCommand command, std::string reason) {
     Command(worker.session, generation, std::move(command), std::move(reason));
   }
-  // One action for all of them: what a command to a generation costs does not grow with the square of its members.
+  // Emits one action for all workers, so that the cost of a command to a generation does not grow with the square of
+  // its size.
   void CommandAll(const std::vector<Worker*>& workers, const Generation& generation, ChiefCommand command,
                   std::string reason) {
     if (workers.empty()) return;

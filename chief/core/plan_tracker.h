@@ -1,5 +1,5 @@
-// The job's kernel plan: not known yet, on its way from the worker that made it to the storage, or known, with the
-// digest of the data that it belongs to.
+// The job's kernel plan: unknown, on its way from the worker that made it to the storage, or known, together with the
+// digest of the data for which it was made.
 //
 //   1 unknown ──Accept──▶ 2 being stored ──Stored──▶ 3 known ──Discard (nobody can run it)──▶ 1
 //                              └─ refused for a while: stored again when RetryDue says so
@@ -22,36 +22,36 @@ namespace lockstep::chief {
 
 class PlanTracker {
  public:
-  // What the storage names a file by, or keeps in one line: a digest and a little more.
+  // The most bytes of a hash or digest that becomes a file name or a line in the storage.
   static constexpr size_t kMaxNameBytes = 128;
 
-  // As an earlier chief left it; an empty hash: unknown.
+  // The plan that an earlier chief stored; an empty hash: none.
   PlanTracker(std::string hash, Digest data_digest) : hash_(std::move(hash)), data_digest_(std::move(data_digest)) {}
 
   bool known() const { return !hash_.empty(); }
   const std::string& hash() const { return hash_; }
   const Digest& data_digest() const { return data_digest_; }
 
-  // What speaks against storing this plan; empty when nothing does.
+  // Why this plan cannot be stored; empty if it can.
   static std::string WhatIsWrong(const PlanMade& made);
-  // Takes what a worker made. REQUIRES: WhatIsWrong(made) is empty.
+  // Takes the plan that a worker made. REQUIRES: WhatIsWrong(made) is empty.
   const StorePlan& Accept(const Incarnation& maker, const std::string& name, const PlanMade& made);
   bool IsBeingStored() const { return being_stored_.has_value(); }
   void Stored(const PlanStored& event, absl::Time now);
-  // The storage refused it for the reason in `what`. True when people are to hear of it.
+  // The storage refused the plan, for the reason in `what`. Returns true if people are to hear of it.
   bool Refused(absl::Time now, std::string what) { return trouble_.Refused(now, std::move(what)); }
-  // What to store once more, now.
+  // The action that retries the store, if a retry is due.
   std::optional<StorePlan> RetryDue(absl::Time now);
-  // Why it is not stored; empty while the storage takes it.
+  // Why the plan is not stored; empty while the storage works.
   std::string TroubleText(absl::Time now) const { return trouble_.active() ? trouble_.Text(now) : ""; }
 
-  // Whether it was made under this chief by that worker.
+  // Whether `worker` made the plan, under this chief.
   bool IsMadeBy(const Incarnation& worker) const { return maker_ == worker; }
   void Discard() {
     hash_.clear();
     data_digest_.clear();
   }
-  // False: the job has other data. A job without data so far has this from now on.
+  // Whether the data with this digest are the job's. A job without data so far adopts them.
   bool AcceptData(const Digest& digest) {
     if (data_digest_.empty()) data_digest_ = digest;
     return data_digest_ == digest;

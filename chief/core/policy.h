@@ -1,4 +1,4 @@
-// What the chief's core is made from: the job's settings, and what the shell found in the storage before it began.
+// The configuration of the chief's core: the job's settings, and what the shell found in the storage at its start.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_CHIEF_CORE_POLICY_H_
@@ -24,7 +24,7 @@ struct JobPolicy {
   TrainingPolicy training;
   uint32_t min_workers = 1;
   uint32_t max_workers = 1;
-  uint32_t expected_workers = 0;        // a cold start waits for so many (at most last_call); 0: not known
+  uint32_t expected_workers = 0;        // a first generation waits for so many (at most last_call); 0: not known
   bool lineage_per_generation = false;  // `reduction: fast`
   uint32_t max_failures = 5;
   uint32_t exclude_host_after = 3;  // failures; 0: never
@@ -43,22 +43,22 @@ struct JobPolicy {
             heartbeat_limit, ack_limit, no_progress_limit, save_every, save_automatic, max_duration, frozen_share)
 };
 
-// A time that replicas differed and the job went back (rule 22).
+// An earlier repair: replicas differed and the job went back (rule 22).
 struct PastRepair {
   uint64_t found_at = 0;           // the step at which they differed
-  std::vector<std::string> hosts;  // of those in the minority
+  std::vector<std::string> hosts;  // of the workers in the minority
   LS_FIELDS(PastRepair, found_at, hosts)
 };
 
-// Who is kept away from the job (drains.h).
+// A worker or host that is kept away from the job (drains.h).
 struct Drain {
   std::string target;  // a worker's name, or a host's
-  std::string host;    // of the worker, where it names one
+  std::string host;    // of the named worker; empty if a host is named
   LS_FIELDS(Drain, target, host)
 };
 
-// What stands in the storage. The shell has claimed the term, and published step 0 when nothing was there (rule 18): so
-// there always is a checkpoint, and the core never knows a state without one.
+// The state of the storage. The shell has claimed the term and has published step 0 if the storage was empty (rule 18),
+// so a checkpoint always exists.
 struct RecoveredState {
   Term term = 1;
   SnapshotId checkpoint;  // the newest that verifies; its lineage may be an ancestor of the job's
@@ -67,15 +67,15 @@ struct RecoveredState {
   absl::Duration trained_for;
   bool evaluated = true;             // the checkpoint's evaluation, if one is due at its step, was completed
   EvaluationLedger ledger;           // of the checkpoint
-  std::vector<HostRecord> hosts;     // that failed, as the last chief wrote it into the statistics
-  std::optional<PastRepair> repair;  // the newest of the job
+  std::vector<HostRecord> hosts;     // hosts with failures, as the last chief stored them
+  std::optional<PastRepair> repair;  // the job's newest repair
   uint64_t oldest_audited = 0;       // the step of the oldest audited checkpoint; 0 also where there is none
   std::vector<Drain> drains;
   LS_FIELDS(RecoveredState, term, checkpoint, plan_hash, data_digest, trained_for, evaluated, ledger, hosts, repair,
             oldest_audited, drains)
 };
 
-// Both, as the first line of a record.
+// The whole configuration; the first line of a record of events.
 struct CoordinatorConfig {
   JobPolicy policy;
   RecoveredState recovered;

@@ -1,5 +1,5 @@
-// What sources about the coordinator include, for the compiler to read once, as bazel/headers.h: events and actions
-// cost 1 s in each.
+// Precompiled headers for sources of the coordinator (see bazel/headers.h); compiling events and actions costs 1 s per
+// source.
 //
 // Threading: nothing is declared here.
 #ifndef LOCKSTEP_CHIEF_CORE_PRECOMPILED_HEADERS_H_

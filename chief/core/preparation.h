@@ -1,5 +1,5 @@
 // How a worker gets ready to be a member (rules 11, 30 to 32): the job's kernel plan is made, replayed and probed, its
-// data are those of the job, and it has met its peers.
+// data are compared with the job's, and its connections to peers are tested.
 //
 //   1 welcomed ──no plan is known, it is the first──▶ 2 planning ──the plan is stored──▶ 1
 //       │ ──a plan is known──▶ 3 preparing ──same plan, same data──▶ 4 ready: tests connections
@@ -8,7 +8,7 @@
 //
 // Invariants
 //   * At most one worker plans at a time, and none while a plan is known or being stored.
-//   * Whoever is ready has the plan and the data that the job has.
+//   * Every ready worker has the job's plan and data.
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_PREPARATION_H_
 #define LOCKSTEP_CHIEF_CORE_PREPARATION_H_
@@ -30,7 +30,7 @@ namespace lockstep::chief {
 
 class Preparation {
  public:
-  // A worker cannot do its part: it ends with `code`, and `message` is its last line.
+  // A worker cannot take part: it exits with `code`, and `message` is its last line.
   struct Refusal {
     int32_t code = 0;
     std::string message;
@@ -39,22 +39,22 @@ class Preparation {
   explicit Preparation(const RecoveredState& recovered) : plan_(recovered.plan_hash, recovered.data_digest) {}
 
   const PlanTracker& plan() const { return plan_; }
-  // What the worker made is to be stored, unless another one was appointed meanwhile.
+  // Stores the plan that the worker made, unless another worker was appointed meanwhile.
   std::optional<Refusal> Made(const CoreContext& context, Worker& worker, const PlanMade& message);
   void Stored(const PlanStored& event, absl::Time now) { plan_.Stored(event, now); }
-  // The storage refused the plan for a while.
+  // The storage refused the plan; it is retried.
   void StoreRefused(const CoreContext& context, const std::string& what);
-  // A worker says Hello, and kept from before what it needs.
+  // A worker's Hello says that it kept a plan and data from an earlier session.
   std::optional<Refusal> Kept(const CoreContext& context, Worker& worker, const Ready& ready, Reachability& pairs);
   std::optional<Refusal> Prepared(const CoreContext& context, Worker& worker, const Ready& ready, Reachability& pairs);
-  // `may_replan`: nothing was trained with the plan.
+  // A worker could not prepare. `may_replan`: nothing was trained with the plan yet.
   std::optional<Refusal> Failed(const CoreContext& context, Worker& worker, const PrepareFailed& message,
                                 bool may_replan);
   void Tested(const CoreContext& context, const Worker& worker, const PeersTested& message, Reachability& pairs) const;
 
-  // Has a plan made, or has those prepare that are not ready.
+  // Appoints a worker to make the plan, or tells workers that are not ready to prepare.
   void Advance(const CoreContext& context);
-  // Has pairs tested that are due.
+  // Tells workers to run the connection tests that are due.
   void TestConnections(const CoreContext& context, Reachability& pairs);
   void ShiftDeadlines(absl::Duration gap) { plan_.ShiftDeadlines(gap); }
   std::string BrokenInvariant(const Roster& roster) const;
@@ -62,7 +62,7 @@ class Preparation {
  private:
   bool IsOfThisJob(const CoreContext& context, const Ready& ready) const;
   std::optional<Refusal> Accept(Worker& worker, const Ready& ready, Reachability& pairs);
-  // Whether nobody can run the plan, is about to find out, or lives by it.
+  // Whether no worker runs the plan, holds a state made with it, or is preparing it, and `asking` did not make it.
   bool NobodyUses(const Worker& asking, const Roster& roster) const;
   void HavePlanMade(const CoreContext& context);
 

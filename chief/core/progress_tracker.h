@@ -1,9 +1,9 @@
-// What the members agree on: the step that all of them applied, the records of those steps and the evaluations of
-// them (rule 7).
+// Tracks what the members agree on: the step that all of them applied, and the records and evaluations of those steps
+// (rule 7).
 //
 // Invariants
-//   * A record or an evaluation leaves only for an agreed step, each step once per lineage, in order.
-//   * The same slice with other bits is a finding, never a replacement.
+//   * A record or an evaluation is emitted only for an agreed step, once per step and lineage, in order.
+//   * A slice that comes again with other bits is reported, and never replaces the first.
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_PROGRESS_TRACKER_H_
 #define LOCKSTEP_CHIEF_CORE_PROGRESS_TRACKER_H_
@@ -24,25 +24,25 @@ namespace lockstep::chief {
 
 class ProgressTracker {
  public:
-  // The job goes on from `step`; of evaluations up to `evaluated` an earlier chief has told.
+  // The job continues from `step`. Evaluations of steps up to `evaluated` were emitted by an earlier chief.
   ProgressTracker(Lineage lineage, uint64_t step, uint64_t eval_slices, uint64_t evaluated)
       : lineage_(std::move(lineage)), agreed_(step), eval_slices_(eval_slices), told_evaluations_(evaluated) {}
 
-  // A generation begins: every member stands at `position` of `lineage`. Clears what the last generation's members had
-  // applied; what was agreed stays agreed, unless the lineage is new.
+  // A generation begins: every member stands at its position of `lineage`. Forgets what the last generation's members
+  // had applied; agreed steps stay agreed, unless the lineage is new.
   void Begin(const Lineage& lineage, const std::map<Incarnation, Position>& members);
-  // The steps after `step` are those of `lineage`: what was agreed and told up to there stays so, later steps are told
-  // again as they are computed again.
+  // From `step` on the job continues as `lineage`: what was agreed and emitted up to there stays, later steps are
+  // emitted again when they are computed again.
   void GoOnAs(const Lineage& lineage, uint64_t step);
 
   // Keeps at most kMaxPending records that are not agreed yet.
   void AddRecords(const std::vector<StepRecord>& records);
   void Applied(const Incarnation& member, const Position& position);
 
-  // Steps that became agreed since the last call, with their records.
+  // The steps that became agreed since the last call, with their records; nullopt if there are none.
   std::optional<StepsAgreed> TakeAgreed();
   uint64_t agreed() const { return agreed_; }
-  // What this member of the newest generation has applied, as far as it is known.
+  // The position that this member of the newest generation is known to have applied.
   Position AppliedBy(const Incarnation& member) const {
     const auto found = applied_.find(member);
     return found == applied_.end() ? Position() : found->second;
@@ -50,10 +50,10 @@ class ProgressTracker {
   // The step that every member of the newest generation has applied; 0 while there is none.
   uint64_t LowestApplied() const { return at_step_.empty() ? 0 : at_step_.begin()->first; }
 
-  // Keeps slices of the newest evaluations, of as many as are kMaxSlices. Returns what is wrong: a slice that came
-  // before with other bits.
+  // Adds slices; keeps those of the newest evaluations, about kMaxSlices in all. Returns what is wrong, or an empty
+  // string: a slice that came before with other bits.
   std::string AddSlices(const EvalReport& report);
-  // Evaluations that are complete and of an agreed step, each once.
+  // The complete evaluations of agreed steps, each once.
   std::vector<EvaluationDone> TakeEvaluations();
 
   static constexpr size_t kMaxPending = 8192;

@@ -1,17 +1,19 @@
-// Rule 11: which pairs of workers have reached each other, and what broke their generations. A pair shares a generation
-// only after a test connection between them succeeded, or after both have proved themselves in a crowd.
+// Which pairs of workers can reach each other, and which pairs broke generations (rule 11). Two workers share a
+// generation only after a test connection between them succeeded, or after both have proved themselves in a crowd.
 //
 //   1 untested ──Succeeded──▶ 2 reached ──Suspect──▶ 3 in doubt ──Succeeded──▶ 2
 //        └──────Failed──────▶ 4 apart ◀──Failed, or suspected again without a generation between──┘
 //
 //   1, 3  are tested at once; a generation waits a moment for the answer of 3
 //   4     is tested again after a pause: a second, or longer each time that a generation failed to form for it
-// A worker that names itself as the cause is apart from everybody, with the same pauses.
+//   1, 3  are tested at once; a generation waits a moment for the result of 3
+//   4     is tested again after a pause: a second, or longer each time that the pair keeps a generation from forming
+// A worker that names itself as the cause is apart from all others, with the same pauses.
 //
-// In a crowd, more than kCrowd workers, nobody tests all pairs: their number grows with the square. There a worker is
-// vouched for when it has stepped in a generation or has reached as many others as SampleOf says, and two that are
-// vouched for are taken to reach each other until a test or a generation shows otherwise. What a crowd costs, in memory
-// and in time, grows with the number of workers and of such exceptions.
+// In a crowd of more than kCrowd workers not all pairs are tested, as their number grows with the square. There a
+// worker is vouched for once it has stepped in a generation or has reached SampleOf others, and two such workers are
+// taken to reach each other until a test or a generation shows otherwise. The cost of a crowd, in memory and time,
+// grows with the number of workers and of these exceptions.
 //
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_REACHABILITY_H_
@@ -35,9 +37,9 @@ class Reachability {
  public:
   static constexpr absl::Duration kRetest = absl::Seconds(1);
   static constexpr absl::Duration kLongestPause = absl::Minutes(1);
-  static constexpr absl::Duration kPatience = absl::Seconds(10);  // with a test that was asked for
+  static constexpr absl::Duration kPatience = absl::Seconds(10);  // how long the result of a test is awaited
   static constexpr absl::Duration kDoubt = absl::Seconds(5);      // how long a generation waits for a test
-  static constexpr absl::Duration kSayEvery = absl::Minutes(1);   // that a pair is apart
+  static constexpr absl::Duration kSayEvery = absl::Minutes(1);   // how often people hear that a pair is apart
   static constexpr size_t kCrowd = 64;                            // workers up to which all pairs are tested
 
   using Ids = std::set<Incarnation>;
@@ -46,58 +48,58 @@ class Reachability {
   void Came(const Incarnation& worker) { known_[worker]; }
   void Forget(const Incarnation& gone);
 
-  // ---- what is known
-  // May the two share a generation?
+  // ---- queries
+  // Whether the two may share a generation.
   bool Reached(const Incarnation& a, const Incarnation& b) const { return StateOf(a, b) == State::kReached; }
-  // Has it been seen that they cannot?
+  // Whether it is known that they cannot.
   bool Apart(const Incarnation& a, const Incarnation& b) const { return StateOf(a, b) == State::kApart; }
-  // Does it reach every one of `others`, itself left out?
+  // Whether it reaches all of `others` (itself excepted).
   bool ReachesAll(const Incarnation& worker, const Ids& others) const;
-  // Is it apart from one of `others`?
+  // Whether it is apart from one of `others`.
   bool ApartFromSome(const Incarnation& worker, const Ids& others) const;
-  // Whether each of `others` either is known to be apart from it or is reached.
+  // Whether it is known of each of `others` that it is reached or apart. In a crowd: whether the worker is vouched for.
   bool KnowsAll(const Incarnation& worker, const Ids& others) const;
-  // Will it be known in a moment whether it reaches one of `others`? Names that one, or the worker itself where it has
-  // to be vouched for again; none otherwise.
+  // The worker whose reachability from `worker` a pending test will soon decide, out of `others`; `worker` itself if it
+  // must be vouched for again; none if no test is awaited.
   Incarnation DoubtedAmong(const Incarnation& worker, const Ids& others, absl::Time now) const;
-  // Pairs that are apart, at most `most`.
+  // At most `most` pairs that are apart.
   std::vector<std::pair<Incarnation, Incarnation>> ApartPairs(size_t most) const;
-  // The largest set of `candidates` in which every two reach each other, in their order; of equally large ones that
-  // with the earlier candidates. In a crowd whose exceptions are many, a large set.
+  // The largest set of `candidates` in which every two reach each other, in their order; of equally large ones the one
+  // with the earlier candidates. In a crowd with many exceptions the set may not be the largest.
   std::vector<Incarnation> LargestTeam(const std::vector<Incarnation>& candidates) const;
-  // False while the worker pauses for what it could not do itself.
+  // False while the worker pauses because its own part failed.
   bool MayForm(const Incarnation& worker, absl::Time now) const;
   bool IsCrowd() const { return known_.size() > kCrowd; }
 
   // ---- tests
   struct Candidate {
     Incarnation id;
-    bool at_rest = false;  // a worker that steps is not disturbed: it is tested, and tests nobody
+    bool at_rest = false;  // a worker that steps is tested by others, and tests nobody
   };
   struct Test {
     size_t tester = 0;
     std::vector<size_t> peers;
   };
-  // Who is to test whom now, by index into `ready`: all that may be members, in the order of their coming. Of two at
-  // rest the later one tests. They count as asked.
+  // The tests that are due now, by index into `ready`, which lists all workers that may be members, in order of
+  // arrival. Of two at rest the later one tests. The pairs count as asked.
   std::vector<Test> TakeTests(const std::vector<Candidate>& ready, absl::Time now);
   void Asked(const Incarnation& a, const Incarnation& b, absl::Time now);
   void Succeeded(const Incarnation& a, const Incarnation& b);
-  // True when people should hear of it: the first time, and now and then.
+  // A test failed. Returns true if people should hear of it: the first time, and then from time to time.
   bool Failed(const Incarnation& a, const Incarnation& b, absl::Time now);
 
   // ---- generations
-  // They formed a generation, or step in one.
+  // `members` formed a generation, or step in one.
   void FormedTogether(const Ids& members);
-  // A generation failed, nobody having died, and `a` names `b` as the cause.
+  // A generation failed although no member died, and `a` names `b` as the cause.
   void Suspect(const Incarnation& a, const Incarnation& b, bool while_forming, absl::Time now);
-  // A generation failed to form by what `worker` could not do itself.
+  // A generation failed to form because the part of `worker` itself failed.
   void SuspectItself(const Incarnation& worker, absl::Time now);
-  // A generation failed to form and nobody knows why: every pair proves itself again.
+  // A generation failed to form for an unknown reason: every pair is tested again.
   void SuspectAll(const Ids& members, absl::Time now);
 
-  // The next instant at which time alone makes a test due, ends a doubt or ends a worker's pause. None in a crowd:
-  // there ticks have to find it.
+  // The next instant at which time alone makes a test due, ends a doubt or ends a worker's pause. Always infinite in a
+  // crowd, where the regular ticks find it.
   absl::Time NextDeadline(absl::Time now) const;
 
   // The `nth` pause in a row.
@@ -114,45 +116,46 @@ class Reachability {
     absl::Time next_test = absl::InfinitePast();
     absl::Time doubted_until = absl::InfinitePast();
     absl::Time say_again = absl::InfinitePast();
-    uint32_t failures = 0;  // generations that failed to form for it, since one did form
+    uint32_t failures = 0;  // generations that failed to form because of this pair since one formed
 
     bool IsSettled() const { return state == State::kReached && failures == 0; }
   };
   // What is known of one worker.
   struct Known {
-    uint64_t generation = 0;                          // the newest that it formed, by FormedTogether's count; 0: none
-    size_t met = 0;                                   // pairs of it that are kReached
-    Ids paired;                                       // the others of its entries of pairs_ …
-    Ids asked;                                        // … those of them that are untested …
-    Ids exceptions;                                   // … and those that are neither untested nor settled
-    absl::Time asked_until = absl::InfinitePast();    // an answer is awaited for so long
+    uint64_t generation = 0;  // the newest generation that it formed, by FormedTogether's count; 0: none
+    size_t met = 0;           // pairs of it that are kReached
+    Ids paired;               // workers with which it has an entry in pairs_
+    Ids asked;                // those of `paired` that are untested
+    Ids exceptions;           // those of `paired` that are neither untested nor settled
+    absl::Time asked_until = absl::InfinitePast();    // until when their answers are awaited
     absl::Time doubted_until = absl::InfinitePast();  // in a crowd: until it is vouched for again
-    uint32_t failures = 0;                            // of its own, in a row …
-    absl::Time pause_until = absl::InfinitePast();    // … and how long it pauses for them
+    uint32_t failures = 0;                            // failures of its own part, in a row
+    absl::Time pause_until = absl::InfinitePast();    // until when it pauses for them
   };
   using PairKey = std::pair<Incarnation, Incarnation>;
 
   static PairKey Key(const Incarnation& a, const Incarnation& b) { return {std::min(a, b), std::max(a, b)}; }
   const Known* Find(const Incarnation& worker) const;
   State StateOf(const Incarnation& a, const Incarnation& b) const;
-  // The entry of the pair itself.
+  // The entry of the pair; null if there is none.
   const Pair* PairOf(const Incarnation& a, const Incarnation& b) const;
   bool IsVouchedFor(const Known& known) const;
   bool TestDue(const Incarnation& a, const Incarnation& b, absl::Time now) const;
-  // Changes a pair by `change(Pair&)` and what is derived from it.
+  // Applies `change(Pair&)` to a pair and updates what is derived from it.
   template <typename Change>
   void Edit(const Incarnation& a, const Incarnation& b, const Change& change);
   void Erase(const Incarnation& a, const Incarnation& b);
   std::vector<size_t> TestsOf(const std::vector<Candidate>& ready, size_t tester, absl::Time now) const;
   static std::map<Incarnation, size_t> IndexOf(const std::vector<Candidate>& candidates);
-  // In a crowd. `index_of`: of `ready`, where `known`, of the tester, has exceptions.
+  // In a crowd: the peers that `tester` is to test now. `index_of` maps the workers of `ready` to their indexes; it may
+  // be empty if `known`, the entry of the tester, has no exceptions.
   std::vector<size_t> SampleFor(const std::vector<Candidate>& ready, const std::map<Incarnation, size_t>& index_of,
                                 const Known& known, size_t tester, absl::Time now) const;
 
   std::map<Incarnation, Known> known_;
   std::map<PairKey, Pair> pairs_;
-  std::set<PairKey> unsettled_;  // of pairs_, those that are not settled
-  Ids paused_;                   // of known_, those that pause or did
+  std::set<PairKey> unsettled_;  // keys of pairs_ that are not settled
+  Ids paused_;                   // keys of known_ that pause or did
   uint64_t generations_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What tests of the audit and of the way back do with a ChiefHarness (rule 22).
+// Helpers for tests of the audit and of the way back, on a ChiefHarness (rule 22).
 //
 // Threading: thread-compatible; tests only.
 #ifndef LOCKSTEP_CHIEF_CORE_REPAIR_HARNESS_H_
@@ -10,7 +10,7 @@
 
 namespace lockstep::chief {
 
-// Answers the newest RecordRepair as a storage does whose newest audited checkpoint is of `step`.
+// Answers the newest RecordRepair as a storage whose newest audited checkpoint is of `step`.
 inline void GoBackTo(ChiefHarness& chief, uint64_t step, const EvaluationLedger& ledger = {}) {
   REQUIRE(chief.Count<RecordRepair>() > 0);
   const Lineage lineage = chief.Last<RecordRepair>().lineage;
@@ -24,7 +24,7 @@ inline void SaveAt(ChiefHarness& chief, uint64_t step) {
   REQUIRE(chief.View().published_step == step);
 }
 
-// All apply `step`, where the state of `flipped` differs, and compare.
+// All members apply `step` and report their digests; that of worker `flipped` differs.
 inline void FlipAt(ChiefHarness& chief, uint64_t step, int flipped) {
   chief.StepTo(step);
   chief.worker(flipped).digest_suffix = "-flipped";

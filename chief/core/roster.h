@@ -1,9 +1,9 @@
-// The workers that are connected now: who they are, what they hold and what they are believed to run. Whoever loses its
-// session leaves the roster and comes back by a new Hello.
+// The connected workers: their identity, the state that they hold, and the generation that they are believed to run. A
+// worker whose session ends leaves the roster and comes back with a new Hello.
 //
 // Invariants
 //   * One entry per incarnation, one per session, one per name; a worker keeps its session and its name.
-//   * `held` is known only while `busy` is none: nobody trusts a position of a worker that may be stepping.
+//   * `held` is set only while `busy` is none: the position of a worker that may be stepping is not trusted.
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_ROSTER_H_
 #define LOCKSTEP_CHIEF_CORE_ROSTER_H_
@@ -40,31 +40,31 @@ struct Worker {
 
   Member member;
   SessionId session = 0;
-  uint64_t order = 0;  // of its Hello
+  uint64_t order = 0;  // order of arrival of its Hello
   std::string host;
   std::string device;
-  uint64_t step = 0;  // its newest heartbeat's, for people only
+  uint64_t step = 0;  // of its newest heartbeat, for people only
   std::string doing;  // likewise
   Stage stage = Stage::kWelcomed;
   Ready ready;  // when kReady
 
-  Generation busy;            // that it runs or may still run; none: at rest
+  Generation busy;            // the generation that it runs or may still run; none: at rest
   bool verdict_sent = false;  // for `busy`
   bool finished = false;      // holds the last snapshot and waits for Done
-  // Members of `busy`; null: nobody has named them yet. Shared by all that claim the same (member_claims.h).
+  // Members of `busy`; null: not known yet. Shared by all workers that claim the same list (member_claims.h).
   std::shared_ptr<const std::vector<Member>> claims;
-  Digest claim;                                // their digest, as its Hello says; empty: it says nothing of members
-  std::vector<SnapshotTaken> early_snapshots;  // of `busy`, while its members are not named yet
-  std::optional<HeldState> claimed;            // where it stood then: used for an adoption only
-  Generation last_generation;                  // for commands at rest
+  Digest claim;                                // the digest of `claims`, from its Hello; empty: it named no members
+  std::vector<SnapshotTaken> early_snapshots;  // of `busy`, kept until its members are known
+  std::optional<HeldState> claimed;            // its state at its Hello, updated by reports; used for an adoption only
+  Generation last_generation;                  // fences commands to a worker at rest
   std::optional<HeldState> held;
   std::optional<Position> rest_asked;  // TakeSnapshot was sent for this position
-  std::vector<KeptState> kept;         // as it said when it came to rest
+  std::vector<KeptState> kept;         // copies of audited states, as reported when it came to rest
 
   bool leaving = false;
-  bool drained = false;  // it leaves because of a drain, and does not know it: it was not asked itself
+  bool drained = false;  // it leaves only because of a drain, which it does not know of
   bool dismissed = false;
-  std::optional<Refused> unfit;  // it could not prepare, and is refused as soon as nothing would be lost: it leaves
+  std::optional<Refused> unfit;  // set if it could not prepare: it leaves, and is refused once no state would be lost
 
   // Life signs (rules 8, 17).
   absl::Time heard;
@@ -82,7 +82,7 @@ struct Worker {
   }
 };
 
-// Whether a worker in this phase must make progress: one that waits for a peer or the chief need not (rule 6).
+// Whether a worker in this phase must make progress: one that waits for a peer or for the chief need not (rule 6).
 inline bool Works(Heartbeat::Phase phase) {
   return phase == Heartbeat::Phase::kPreparing || phase == Heartbeat::Phase::kForming ||
          phase == Heartbeat::Phase::kComputing;
@@ -102,7 +102,7 @@ class Roster {
     const auto it = by_name_.find(name);
     return it == by_name_.end() ? nullptr : it->second;
   }
-  // The name to give: the preferred one when it is free, else the first free worker-<n> that is not `reserved`.
+  // The name to give: the preferred one if it is free, else the first free worker-<n> that is not `reserved`.
   std::string FreeName(const std::string& preferred, const std::function<bool(const std::string&)>& reserved) {
     if (!preferred.empty() && ByName(preferred) == nullptr) return preferred;
     for (uint64_t n = lowest_free_;; ++n) {
@@ -112,7 +112,7 @@ class Roster {
       if (!taken && !reserved(name)) return name;
     }
   }
-  // REQUIRES: nobody here has its incarnation, its session or its name.
+  // REQUIRES: no worker in the roster has its incarnation, its session or its name.
   Worker& Add(Worker worker) {
     worker.order = next_order_++;
     Worker& added = workers_[worker.id()] = std::move(worker);
@@ -135,7 +135,8 @@ class Roster {
     workers_.erase(it);
   }
 
-  // In the order of their Hellos, which is the order of ranks. A copy: workers may be removed while it is walked.
+  // All workers in the order of their Hellos, which is the order of ranks. Returns a copy, so workers may be removed
+  // during iteration.
   std::vector<Worker*> InOrder() const { return in_order_; }
   size_t size() const { return workers_.size(); }
   // Whether no two workers share a session or a name.
@@ -149,7 +150,7 @@ class Roster {
   std::unordered_map<std::string, Worker*> by_name_;
   std::vector<Worker*> in_order_;  // by `order`
   uint64_t next_order_ = 0;
-  uint64_t lowest_free_ = 0;  // no name of a lower number is free
+  uint64_t lowest_free_ = 0;  // no worker-<n> with a lower number is free
 };
 
 }  // namespace lockstep::chief

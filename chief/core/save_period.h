@@ -1,11 +1,11 @@
-// How far apart saves are with `checkpoint.every: auto`: the distance at which what saves cost and what a failure would
-// take are smallest together (J. W. Young 1974, J. T. Daly 2006), from what this chief has measured.
+// The time between saves with `checkpoint.every: auto`: the interval that minimises the cost of saves plus the expected
+// loss by failures (J. W. Young 1974, J. T. Daly 2006), from what this chief has measured.
 //
-//   * A save costs what steps take longer than others while one is asked for or under way. Steps after which an
-//     evaluation ran say nothing, nor does the time in which the storage refuses.
-//   * A state is lost when every worker that holds it is. How often that happens is not known before it did, so it is
-//     assumed to be as often as one worker is lost: what takes one may take all. Until workers were lost, one loss in
-//     24 hours of a worker is assumed.
+//   * The cost of a save is the extra time that steps take while a save is requested or under way. Steps behind an
+//     evaluation are not measured, nor is the time in which the storage refuses.
+//   * A state is lost when all workers that hold it are lost. How often that happens cannot be measured in advance, so
+//     the rate of losses of single workers is used: one cause may take them all. One loss in 24 hours of worker time is
+//     always added to the measured ones.
 //
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_SAVE_PERIOD_H_
@@ -19,8 +19,8 @@
 
 namespace lockstep::chief {
 
-// Daly's estimate of the time between two saves that cost `cost` each, where failures are `between_failures` apart.
-// REQUIRES: both > 0.
+// Daly's estimate of the best time between two saves, each of which costs `cost`, where failures are `between_failures`
+// apart. REQUIRES: both > 0.
 absl::Duration DalyInterval(absl::Duration cost, absl::Duration between_failures);
 
 class SavePeriod {
@@ -28,20 +28,20 @@ class SavePeriod {
   static constexpr absl::Duration kFirst = absl::Minutes(1);  // until a save was measured
   static constexpr absl::Duration kLeast = absl::Seconds(5);
   static constexpr absl::Duration kMost = absl::Hours(1);
-  static constexpr absl::Duration kAssumed = absl::Hours(24);  // of a worker, between two losses
+  static constexpr absl::Duration kAssumed = absl::Hours(24);  // worker time between two losses
 
-  // What the job did for a while.
+  // An interval of the job's running time.
   struct Span {
     absl::Duration passed;
     int members = 0;
-    uint64_t agreed = 0;   // the newest agreed step at its end
-    bool saving = false;   // a save was asked for or under way
+    uint64_t agreed = 0;   // the newest agreed step at the end of the interval
+    bool saving = false;   // a save was requested or under way
     bool trouble = false;  // the storage refuses
   };
 
-  // A generation begins, maybe one of workers that are further than was agreed: its first steps are not measured.
+  // A generation begins; its workers may be further than the agreed step, so its first steps are not measured.
   void Begin() { open_.counts = false; }
-  // The generation trained. `policy` says after which steps an evaluation runs.
+  // The generation trained for an interval. `policy` says after which steps an evaluation runs.
   void Ran(const TrainingPolicy& policy, const Span& span);
   // A save was published.
   void Saved();
@@ -49,11 +49,11 @@ class SavePeriod {
   void Lost() { ++losses_; }
 
   absl::Duration Every() const;
-  // Not empty once whenever Every has changed by a quarter since it was told: what it is now, and why.
+  // A message for people, whenever Every() has changed by a quarter since the last message; empty otherwise.
   std::string News();
 
  private:
-  // Forgets the older half of what was measured, so that a storage that became slow is noticed.
+  // Every so many saves the weight of earlier measurements is halved, so that a storage that became slow is noticed.
   static constexpr int kSavesRemembered = 32;
 
   struct Time {

@@ -1,5 +1,5 @@
-// Counts the saves that were due by the step, `checkpoint.every: 500steps`, and were left out because an earlier one
-// was not stored yet or a generation had just begun. Saves that are due by time are not left out: they come later.
+// Counts the saves that were due by step number (`checkpoint.every: 500steps`) and skipped, because an earlier one was
+// not stored yet or a generation had just begun. Saves that are due by time are only postponed, never skipped.
 //
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_SKIPPED_SAVES_H_
@@ -12,11 +12,11 @@ namespace lockstep::chief {
 
 class SkippedSaves {
  public:
-  // A save is due every `every` steps; 0: none is due by the step. The job goes on from step `from`.
+  // A save is due every `every` steps; 0: none is due by step number. The job continues from step `from`.
   SkippedSaves(uint64_t every, uint64_t from) : every_(every), seen_(from) {}
 
-  // The state of `step` was taken, to be saved. Returns how many that were due since the newest one were not. Steps
-  // that are trained again count once.
+  // A snapshot of `step` was taken for a save. Returns how many saves were due since the previous one and were skipped.
+  // Steps that are trained again count once.
   uint64_t Taken(uint64_t step) {
     if (every_ == 0 || step <= seen_) return 0;
     const uint64_t due_between = (step - 1) / every_ - seen_ / every_;

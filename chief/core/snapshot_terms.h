@@ -1,5 +1,5 @@
-// What a snapshot that a worker tells of counts for (rules 19 to 22): whose reports make it an audited one, and whether
-// the evaluation that is due at its step was completed.
+// Decides what a reported snapshot counts for (rules 19 to 22): which members' reports make it audited, and whether the
+// evaluation that is due at its step was completed.
 //
 // Threading: thread-compatible (a pure function).
 #ifndef LOCKSTEP_CHIEF_CORE_SNAPSHOT_TERMS_H_
@@ -16,10 +16,10 @@
 namespace lockstep::chief {
 
 struct SnapshotTerms {
-  bool early = false;                // of a generation whose members nobody has named yet: it waits until somebody does
+  bool early = false;                // the members of its generation are not known yet: it waits until they are
   bool of_current = false;           // taken by a member of the current generation
-  std::vector<Incarnation> members;  // that take it too, in rank order
-  bool audits = true;                // once all `members` have reported it, it is audited
+  std::vector<Incarnation> members;  // members that take the same snapshot, in rank order
+  bool audits = true;                // the state is audited once all `members` have reported it
   bool evaluated = true;
 };
 

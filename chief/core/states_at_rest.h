@@ -1,5 +1,5 @@
-// What workers at rest hold of the job's state. Only such a state is a source (rule 9): what a worker holds that may be
-// stepping is nobody's to know.
+// Queries about the states that workers at rest hold. Only such a state can be a source (rule 9); what a stepping
+// worker holds is never certain.
 //
 // Threading: thread-compatible (pure functions).
 #ifndef LOCKSTEP_CHIEF_CORE_STATES_AT_REST_H_
@@ -12,13 +12,13 @@
 
 namespace lockstep::chief {
 
-// Whether it holds a state that belongs to the job's history.
+// Whether the worker is at rest with a state that belongs to the job's history.
 inline bool HoldsCurrent(const History& history, const Worker& worker) {
   return worker.AtRest() && worker.held.has_value() &&
          history.Includes(worker.held->lineage, worker.held->position.step);
 }
 
-// The first of `workers` that holds the highest position; null when none holds any.
+// The first of `workers` that holds the highest position; null if none holds a state.
 inline Worker* HoldsMost(const History& history, const std::vector<Worker*>& workers) {
   Worker* best = nullptr;
   for (Worker* worker : workers) {
@@ -28,7 +28,7 @@ inline Worker* HoldsMost(const History& history, const std::vector<Worker*>& wor
   return best;
 }
 
-// Of all that were not dismissed, the one that holds most; null when none holds any.
+// The worker with the highest position, of all that were not dismissed; null if none holds a state.
 inline Worker* BestAtRest(const History& history, const Roster& roster, bool leavers_too) {
   std::vector<Worker*> staying = roster.InOrder();
   std::erase_if(staying, [&](const Worker* worker) { return worker->dismissed || (worker->leaving && !leavers_too); });

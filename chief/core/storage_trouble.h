@@ -1,8 +1,8 @@
-// A storage that refuses for a while, as a full disk does: when it is tried again, and when people hear of it. Attempts
-// back off from kFirstRetry to kLastRetry; the cause is said at once and then every kSayEvery, more often where the job
-// stands still for it.
+// Tracks a storage that refuses for a while, such as a full disk: when to retry, and when to tell people. Retries back
+// off from kFirstRetry to kLastRetry. The cause is announced at once and then every kSayEvery, or more often while the
+// job waits for it.
 //
-// Threading: thread-compatible; owned by CheckpointTracker and Coordinator.
+// Threading: thread-compatible; owned by the part whose writes it tracks.
 #ifndef LOCKSTEP_CHIEF_CORE_STORAGE_TROUBLE_H_
 #define LOCKSTEP_CHIEF_CORE_STORAGE_TROUBLE_H_
 
@@ -23,11 +23,11 @@ class StorageTrouble {
   static constexpr absl::Duration kSayEveryToWaiting = absl::Seconds(10);
 
   bool active() const { return active_; }
-  // Nothing is written before; InfinitePast while the storage works.
+  // The instant before which nothing is written; InfinitePast while the storage works.
   absl::Time retry_at() const { return active_ ? retry_at_ : absl::InfinitePast(); }
 
-  // The storage refused, for the reason in `text`. True when people are to hear of it; `job_waits`: nothing else goes
-  // on meanwhile.
+  // The storage refused, for the reason in `text`. Returns true if people are to hear of it. `job_waits`: nothing else
+  // goes on meanwhile.
   bool Refused(absl::Time now, std::string text, bool job_waits = false) {
     wait_ = active_ ? std::min(2 * wait_, kLastRetry) : kFirstRetry;
     if (!active_) since_ = now;
@@ -40,14 +40,14 @@ class StorageTrouble {
   }
   // An attempt is under way: another follows only after its answer.
   void TryAgain() { retry_at_ = absl::InfiniteFuture(); }
-  // The storage took something: how long it had refused; zero when it had not.
+  // The storage accepted a write. Returns how long it had refused; zero if it had not.
   absl::Duration Worked(absl::Time now) {
     if (!std::exchange(active_, false)) return absl::ZeroDuration();
     text_.clear();
     return now - since_;
   }
 
-  // The cause, and for how long; empty while the storage works.
+  // The cause and how long it lasts, for people; empty while the storage works.
   std::string Text(absl::Time now) const {
     if (!active_ || now == since_) return text_;
     return absl::StrCat(text_, " (refused for ", absl::FormatDuration(absl::Trunc(now - since_, absl::Seconds(1))),

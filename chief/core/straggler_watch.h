@@ -1,5 +1,5 @@
-// Members that hold the others up (rule 15): who is one, what people hear of it, and when the members meet so that a
-// spare worker takes a straggler's place.
+// Watches for members that slow the others down (rule 15): marks them, tells people, and decides when the members meet
+// so that a spare worker takes a straggler's place.
 //
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_STRAGGLER_WATCH_H_
@@ -19,7 +19,7 @@ namespace lockstep::chief {
 
 class StragglerWatch {
  public:
-  // What it takes to find a spare worker.
+  // The facts needed to find a spare worker.
   struct Facts {
     const GenerationLife::Current& current;
     const Reachability& pairs;
@@ -27,12 +27,13 @@ class StragglerWatch {
   };
 
   const Stragglers& marks() const { return marks_; }
-  // Those that give way to spare workers; null: none does.
+  // The stragglers that give way to spare workers; null if the job does not replace stragglers.
   const Stragglers* GivingWay(const JobPolicy& policy) const { return policy.replace_stragglers ? &marks_ : nullptr; }
   void Forget(const Incarnation& gone) { marks_.Forget(gone); }
-  // A member of the current generation reports.
+  // A member of the current generation reported its counters.
   void NoteSpeed(const CoreContext& context, const Facts& facts, const Worker& worker, const Report& report);
-  // Why the members are to meet so that a spare worker takes a straggler's place, each pair once; empty: no reason.
+  // Why the members should meet so that a spare worker takes a straggler's place, once for each pair; empty if there is
+  // no reason.
   std::string SwapText(const CoreContext& context, const Facts& facts);
 
  private:

@@ -1,10 +1,10 @@
-// Who can step together (rules 3, 11, 12, 21): a pure function of who is here, who reaches whom, who holds what, and
-// what the storage has.
+// Chooses the workers that step together (rules 3, 11, 12, 21): a pure function of which workers are connected, which
+// reach each other, what states they hold, and what the storage has.
 //
 // Invariants of a Team
 //   * Every two of its members reach each other, none of them pauses or was dismissed, all are ready and at rest.
 //   * It has at most `capacity` members, in rank order.
-//   * What is in nobody's hands but those of workers outside it is in the storage, or `saved_first` names it.
+//   * A state that only workers outside the team hold is in the storage, or `saved_first` names it.
 // Threading: thread-compatible (pure functions).
 #ifndef LOCKSTEP_CHIEF_CORE_TEAM_CHOICE_H_
 #define LOCKSTEP_CHIEF_CORE_TEAM_CHOICE_H_
@@ -27,10 +27,10 @@ namespace lockstep::chief {
 
 struct Team {
   std::vector<Worker*> members;         // in rank order
-  uint32_t staying = 0;                 // connected and able to step together, spares included, leavers not
-  uint32_t present = 0;                 // those, and the ready ones that are known not to reach them
-  bool in_doubt = false;                // a test of a pair is under way that decides who they are
-  std::optional<Position> saved_first;  // held only by workers that cannot be with the members
+  uint32_t staying = 0;                 // able to step together: the members and spares, without leavers
+  uint32_t present = 0;                 // `staying`, plus ready workers that are known not to reach the members
+  bool in_doubt = false;                // a connection test is under way that may change the choice
+  std::optional<Position> saved_first;  // a state held only by workers that cannot join: it must be saved first
 };
 
 class TeamChoice {
@@ -47,22 +47,25 @@ class TeamChoice {
 
   explicit TeamChoice(const Facts& facts) : facts_(facts) {}
 
-  // `with_leavers`: leavers that hold a state are members once more, so that others take it over.
+  // `with_leavers`: leavers that hold a state may be members once more, so that others take it over.
   Team Choose(bool with_leavers) const;
-  // Whether more workers reach each other than `members` are, none of which reaches all of these: a worker that reached
-  // the chief first and reaches no peer must not keep all others from stepping.
+  // Whether a larger team waits: more ready workers than `members` reach each other, and none of them reaches all of
+  // `members`. A worker that reached the chief first but no peer must not keep all others from stepping.
   bool LargerTeamWaits(const std::set<Incarnation>& members) const;
-  // What does not hold of `team`; empty when all does.
+  // The invariant that `team` breaks; empty if it breaks none.
   std::string BrokenInvariant(const Team& team) const;
 
  private:
   std::vector<Worker*> CandidatesByState(bool with_leavers) const;
   std::vector<Worker*> LargestOf(const std::vector<Worker*>& candidates) const;
-  // Puts a holder of the newest state into `team`, or names that state. `able`: of the candidates, who may form.
+  // Puts a holder of the newest unsaved state into `team`, or names that state in `saved_first`. `able`: the candidates
+  // that may form.
   void KeepUnsaved(const std::vector<Worker*>& candidates, const std::vector<Worker*>& able, Team& team) const;
-  // Those that are ready and cannot be in the team now. Who has not met all of it yet may be in it a moment later.
+  // The number of ready workers that are known not to fit into the team. One whose tests are not finished may fit a
+  // moment later and does not count.
   uint32_t KnownOutside(const std::vector<Worker*>& candidates, const std::vector<Worker*>& members) const;
-  // With spare workers, what is cut off at the end of `members` are the stragglers.
+  // Moves stragglers to the end of `members`, which is cut off where there are spare workers, unless only they hold the
+  // newest state.
   void PutStragglersLast(std::vector<Worker*>& members) const;
   Position PositionOf(const Worker& worker) const;
 

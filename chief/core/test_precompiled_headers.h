@@ -1,4 +1,4 @@
-// The same for their tests.
+// Precompiled headers for tests of the coordinator's parts (see precompiled_headers.h).
 //
 // Threading: nothing is declared here.
 #ifndef LOCKSTEP_CHIEF_CORE_TEST_PRECOMPILED_HEADERS_H_

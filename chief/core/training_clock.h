@@ -1,4 +1,4 @@
-// How long the job has been stepping, by all its chiefs, and when a save of what it computes is due.
+// How long the job has been stepping, under all its chiefs, and when a save is due by time.
 //
 // Threading: thread-compatible; owned by Coordinator.
 #ifndef LOCKSTEP_CHIEF_CORE_TRAINING_CLOCK_H_
@@ -11,19 +11,19 @@ namespace lockstep::chief {
 
 class TrainingClock {
  public:
-  // `so_far`: under earlier chiefs.
+  // `so_far`: the training time under earlier chiefs.
   explicit TrainingClock(absl::Duration so_far) : trained_for_(so_far) {}
 
   absl::Duration trained_for() const { return trained_for_; }
   void Stepped(absl::Duration passed) { trained_for_ += passed; }
-  // `duration: 2h` has passed.
+  // Whether the limit `duration: 2h` was reached.
   bool IsTimeUp(const JobPolicy& policy) const { return trained_for_ >= policy.max_duration; }
 
-  // A save was published now, or none is due before its time from now on.
+  // Restarts the interval after which the next save is due.
   void Saved(absl::Time now) { last_save_ = now; }
-  // `every` has passed since then.
+  // Whether `every` has passed since then.
   bool IsSaveDue(absl::Time now, absl::Duration every) const { return now - last_save_ >= every; }
-  // The job went back to a checkpoint of then.
+  // The job went back to a checkpoint with this training time.
   void GoBack(absl::Duration trained_for, absl::Time now) {
     trained_for_ = trained_for;
     last_save_ = now;

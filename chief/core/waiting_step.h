@@ -1,11 +1,12 @@
-// What happens while nobody steps (rules 3, 6, 9, 11, 12, 14, 18, 21): who forms the next generation and from what, or
-// what has to be saved first.
+// Decides what happens while no worker steps (rules 3, 6, 9, 11, 12, 14, 18, 21): which team forms the next generation
+// and from which state, or what has to be saved first.
 //
-//   at the end, or one is pending ──▶ save what is held and not stored ──▶ finish
-//   a test decides, or a break is a moment ago ──▶ wait
-//   below the minimum ──▶ park        what only workers hold that cannot join is saved first
+//   the last step is held, or an ending is pending ──▶ save the held state if it is not stored ──▶ finish
+//   a connection test is pending, or the pause after a break runs ──▶ wait
+//   below the minimum ──▶ park
+//   a state is held only by workers that cannot join ──▶ save it
 //   a member holds the newest state ──▶ form from it
-//   else, once nobody may hold or publish anything newer, and those that come are here ──▶ form from the checkpoint
+//   else, once nobody may hold or publish anything newer and awaited workers are here ──▶ form from the checkpoint
 //
 // Threading: thread-compatible (a function of its arguments; it counts failed restores and ends pauses in
 // GenerationLife, and parks in Gathering).
@@ -27,8 +28,8 @@ namespace lockstep::chief {
 
 struct WaitingStep {
   enum class Kind : uint8_t {
-    kWait,     // for what an event or a Tick brings
-    kSave,     // the state at `position`, from those at rest
+    kWait,     // for the next event or Tick
+    kSave,     // the state at `position`, held by workers at rest
     kFinish,   // nothing is left to save
     kGiveUp,   // the minimum of workers did not come, and nothing is left to save
     kDamaged,  // the checkpoint cannot be restored
