@@ -4,8 +4,6 @@
 //   1 untested ──Succeeded──▶ 2 reached ──Suspect──▶ 3 in doubt ──Succeeded──▶ 2
 //        └──────Failed──────▶ 4 apart ◀──Failed, or suspected again without a generation between──┘
 //
-//   1, 3  are tested at once; a generation waits a moment for the answer of 3
-//   4     is tested again after a pause: a second, or longer each time that a generation failed to form for it
 //   1, 3  are tested at once; a generation waits a moment for the result of 3
 //   4     is tested again after a pause: a second, or longer each time that the pair keeps a generation from forming
 // A worker that names itself as the cause is apart from all others, with the same pauses.

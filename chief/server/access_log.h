@@ -1,5 +1,5 @@
-// What the chief's log says of callers: who was refused, and who changed something. Lines begin with "access:"; in the
-// format json they are events of that name.
+// Logs access to the chief: callers that were refused, and callers that changed something. Lines begin with "access:";
+// in a JSON log they are events of that name.
 //
 // Threading: thread-safe; does not block (common/log).
 #ifndef LOCKSTEP_CHIEF_SERVER_ACCESS_LOG_H_
@@ -15,12 +15,12 @@ namespace lockstep::chief {
 
 class AccessLog {
  public:
-  // `peer` (an address, or what is known) was refused.
+  // `peer`, an address or whatever is known of the caller, was refused.
   void Refused(absl::string_view peer, absl::string_view why);
   // `caller` (CallerOf of common/net/chief_channel.h) did `what`: "stop".
   void Did(absl::string_view caller, absl::string_view what);
 
-  // So far.
+  // The number of refused calls so far.
   uint64_t refused() const;
 
  private:

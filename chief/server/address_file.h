@@ -1,5 +1,5 @@
-// The chief's address in a file of somebody's choice (--address-file), beside DIR/chief/address: whoever is given it
-// never meets another chief of the directory. One line, HOST:PORT.
+// Keeps the chief's address in a file of the user's choice (--address-file), besides DIR/chief/address: one line,
+// HOST:PORT. Workers that are given this file never meet another chief of the directory.
 //
 // Threading: thread-safe for different files; every call blocks.
 #ifndef LOCKSTEP_CHIEF_SERVER_ADDRESS_FILE_H_
@@ -12,15 +12,15 @@
 
 namespace lockstep::chief {
 
-// Puts `address` into the file at `path`, in one step: readers find all of it or what was there before. Codes of the
-// storage.
+// Writes `address` to the file at `path` atomically: readers find the old or the new content, never a part. Returns
+// codes of the storage.
 absl::Status WriteAddressFile(const std::string& path, absl::string_view address);
 
-// Writes it where the file is missing or empty; the folder it lies in is made again as well, but none above. Codes of
-// the storage.
+// Writes the file if it is missing or empty. Makes its folder again if that is missing, but no folder above. Returns
+// codes of the storage.
 absl::Status RestoreAddressFile(const std::string& path, absl::string_view address);
 
-// Removes the file, and what a chief that was killed while it wrote left beside it.
+// Removes the file, the socket beside it, and a partly written file that a killed chief left.
 void RemoveAddressFile(const std::string& path);
 
 }  // namespace lockstep::chief

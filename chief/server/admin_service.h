@@ -1,5 +1,5 @@
-// The people's and the supervisor's side of the chief's gRPC server: status, stop, drain, and how worker processes
-// ended.
+// The part of the chief's gRPC server for people and supervisors: status, stop, checkpoints, drain, and reports of how
+// worker processes ended.
 //
 // Threading: thread-safe; handlers run on gRPC's threads.
 #ifndef LOCKSTEP_CHIEF_SERVER_ADMIN_SERVICE_H_

@@ -1,4 +1,5 @@
-// Text on its way to a file of the job: what the storage does not take is kept for the next attempt, up to a limit.
+// Buffers text that is to be appended to a file of the job: what the storage refuses is kept for the next attempt, up
+// to a limit.
 //
 // Threading: thread-compatible; Write blocks on the storage.
 #ifndef LOCKSTEP_CHIEF_SERVER_BACKLOG_H_
@@ -18,12 +19,13 @@ class Backlog {
  public:
   static constexpr size_t kMostBytes = 16 << 20;
 
-  // `what` the text is, for the log. `append` makes all of a text durable or fails; after an error it is called with
-  // that text again, and more behind it.
+  // `what`: names the text in the log. `append`: makes the whole text durable or fails; after a failure it is called
+  // with the same text again, followed by newer text.
   Backlog(std::string what, std::function<absl::Status(const std::string&)> append, size_t most_bytes = kMostBytes)
       : what_(std::move(what)), append_(std::move(append)), most_bytes_(most_bytes) {}
 
-  // Appends what was kept and `more`. A failure is logged once, until it works again.
+  // Appends the kept text and `more`. A failure is logged once, until an append succeeds. Text beyond the limit is
+  // dropped, which is logged too.
   void Write(const std::string& more) {
     const bool failed_before = !kept_.empty();
     kept_ += more;
@@ -41,7 +43,7 @@ class Backlog {
     kept_.clear();
   }
 
-  // Nothing is kept.
+  // Whether no text is kept.
   bool empty() const { return kept_.empty(); }
   const std::string& what() const { return what_; }
 

@@ -1,7 +1,8 @@
 // The shell around Coordinator: turns messages, timers and completions of the storage into its events, and carries out
 // its actions. No policy of its own.
 //
-// Threading: Run is called once and owns the core; Post and Ask are thread-safe.
+// Threading: Run is called once, and its thread owns the core. Post, Close, SinceTurn, Ask, AskPresent, Drain and
+// ChangeCheckpoint are thread-safe; the other functions are for the caller of Run, after it returned.
 #ifndef LOCKSTEP_CHIEF_SERVER_CHIEF_LOOP_H_
 #define LOCKSTEP_CHIEF_SERVER_CHIEF_LOOP_H_
 
@@ -43,7 +44,7 @@ namespace lockstep::chief {
 
 class ChiefLoop {
  public:
-  // Of the thread that calls Run, in dumps: its notes name the event and the action that it works on.
+  // The name, in dumps, of the thread that calls Run; its notes name the event and the action that it works on.
   static constexpr char kThreadName[] = "chief loop";
   static constexpr char kStorageThread[] = "storage";
 
@@ -53,38 +54,42 @@ class ChiefLoop {
     JobStore* store = nullptr;
     SessionRegistry* sessions = nullptr;
     std::string record_path;   // empty: nothing is recorded
-    bool live = false;         // progress is a line of a terminal that is rewritten
-    LogKeeper* log = nullptr;  // what this process says, for the job's directory; null: nothing is kept
+    bool live = false;         // progress is shown as one line of a terminal that is rewritten
+    LogKeeper* log = nullptr;  // keeps this process's log in the job's directory; null: it is not kept
   };
 
   explicit ChiefLoop(Options options);
 
-  // Runs until the core says Exit; returns its code. Blocks. The storage's thread calls `keep_addresses` every two
-  // seconds: it writes again where this chief listens, when somebody removed that.
+  // Runs until the core returns Exit, and returns its code. Blocks. The storage thread calls `keep_addresses` every two
+  // seconds: it restores the published address of this chief if somebody removed it.
   int Run(std::function<absl::Status()> keep_addresses);
-  // Whether the workers are left to the next chief. Called after Run.
+  // Whether the workers were handed over to the next chief. Called after Run.
   bool handed_over() const { return exit_.has_value() && exit_->handed_over; }
 
-  // Gives the core an event. With `wait` it blocks while the queue is full. False: it was dropped.
+  // Queues an event for the core. With `wait` it blocks while the queue is full. Returns false if the event was
+  // dropped.
   bool Post(Event event, bool wait);
-  // Writes what was said since Run returned into the job's directory. Blocks on the storage.
+  // Writes the log lines since Run returned to the job's directory. Blocks on the storage.
   void KeepLastLines();
-  // Writes that the job ended here, so that the next chief goes on behind this step. To be called once the end is
-  // recorded. Blocks on the storage.
+  // Records that the job ended here, so that the next chief continues behind this step. Called once the end is recorded
+  // in the log. Blocks on the storage.
   void KeepEnd();
-  // Takes nothing more; whoever waits to give an event stops waiting.
+  // Accepts no more inputs; blocked calls of Post return false.
   void Close() { inputs_.Close(); }
-  // How long ago a turn of the loop began; negative when it has ended. Does not block.
+  // How long ago the newest turn of the loop began; negative once Run has left the loop. Does not block.
   absl::Duration SinceTurn() const { return clock_.Now() - absl::FromUnixNanos(turned_); }
-  // What the job is doing, as of the loop's next turn. DeadlineExceeded when the loop is busy for too long.
+  // The job's status, as of the loop's next turn. Blocks. Unavailable: the queue is full or closed. DeadlineExceeded:
+  // the loop is busy for too long.
   absl::StatusOr<proto::StatusReply> Ask();
-  // The same with the workers' statistics, for the page and the metrics.
+  // As Ask, with the workers' statistics, for the page and the metrics.
   absl::StatusOr<PresentJob> AskPresent();
-  // Drains workers and hosts, or lifts drains, durably: lines for people. InvalidArgument: refused, nothing is changed.
-  // Blocks, for seconds at most; DeadlineExceeded when that is not enough.
+  // Drains workers and hosts, or lifts drains, durably. Returns lines for people. Blocks, for seconds at most.
+  // InvalidArgument: refused, nothing changed. Unavailable: the queue is full or closed. DeadlineExceeded: no answer in
+  // time.
   absl::StatusOr<std::vector<std::string>> Drain(DrainRequested request);
-  // Pins, unpins or removes a checkpoint (ManifestStore::Change), behind what the storage has to do already. Blocks,
-  // for half a minute at most; DeadlineExceeded: the storage is still at it.
+  // Pins, unpins or removes a checkpoint (ManifestStore::Change), after all work that is queued for the storage.
+  // Blocks, for half a minute at most. Unavailable: the queue is full or closed. DeadlineExceeded: the storage is still
+  // busy with it.
   absl::StatusOr<std::string> ChangeCheckpoint(CheckpointChange change, int64_t step);
 
  private:
@@ -94,19 +99,18 @@ class ChiefLoop {
   using DrainAnswer = std::promise<absl::StatusOr<std::vector<std::string>>>;
 
   void Post(Question question);
-  // What `answer` gives on the loop's thread. Codes as Ask.
+  // Runs `answer` on the loop's thread and returns its result. Codes as Ask.
   template <typename Answer>
   absl::StatusOr<Answer> AskFor(std::function<Answer()> answer);
-  // Waits for an input or a deadline, and handles it.
+  // Waits for an input or a deadline and handles it.
   void TakeTurn();
   void Step(const Event& event);
   JobRecords::Instant Now() const;
-  // Tells the records which hooks fired. Nothing once the job ends: whoever ends it does so, at two instants (Run,
-  // KeepEnd).
+  // Updates which hooks fired in the records. Does nothing once the job ends: Run and KeepEnd then record them.
   void ShowMarks();
-  // How the core is after a decision, for the timeline.
+  // The core's state after a decision, for the timeline.
   TimelineRecorder::Present Present();
-  // Lines of the log say from now on where the job stands.
+  // Updates the generation and step that lines of the log carry.
   void TellPosition();
   void Perform(const Send& action);
   void Perform(const SendToAll& action);
@@ -130,40 +134,40 @@ class ChiefLoop {
   void Perform(const Exit& action);
 
   std::unique_ptr<HookDesk> MakeHooks();
-  // What hooks see of an event before the core has it.
+  // Shows the hooks an event, before the core has it.
   void ShowHooks(const Event& event);
-  // What they see of agreed steps.
+  // Shows the hooks newly agreed steps.
   void ShowHooks(absl::Time now, const StepsAgreed& action);
-  // What they asked for: the job stops, or what fired is to be stored soon.
+  // Carries out what hooks asked for: a stop of the job, or storing soon what fired.
   void ServeHooks(absl::Time now);
   HookFacts FactsForHooks();
-  // Keeps a trace that is whole with this piece.
+  // Stores a trace, if this piece completes it.
   void KeepTrace(const ObservationTold& told, const TracePiece& piece);
-  // What fired, and with which checkpoint the job ended by itself.
+  // The hooks that fired, and the checkpoint with which the job ended by itself.
   HookMarks MarksAtEnd();
-  // Whether the job was asked to stop, or a hook stopped it, before it was done.
+  // Whether a request or a hook stopped the job before it was done.
   bool IsStopped();
-  // The job ended. Waits for commands that still run.
+  // Called when the job ended: waits for commands of hooks that still run.
   void FinishHooks();
 
-  // On the storage's thread: what came of a publication, or of a manifest's amendment.
+  // Handles the result of a publication or of an amendment. Runs on the storage thread.
   void OnPublished(const SnapshotId& snapshot, const absl::StatusOr<PublishedCheckpoint>& published, bool amended);
-  // The job went back.
+  // Handles a recorded repair. Runs on the storage thread.
   void OnRepaired(const RepairRecorded& repair, const std::string& path);
-  // The step that retention keeps besides the newest; 0: none.
+  // The step of the best checkpoint, which retention keeps besides the newest; 0: none.
   int64_t BestOf(const EvaluationLedger& ledger) const;
   void PostStorageFailure(const SnapshotId& snapshot, const absl::Status& status);
   void WriteStats(absl::Time now);
-  // What a chief that is killed in a moment should have told.
+  // Has statistics written within kNewsWithin, as a chief that is killed soon should have stored this news.
   void WriteSoon(absl::Time now) { next_stats_ = std::min(next_stats_, now + kNewsWithin); }
   void LookAtStorage(absl::Time now);
-  // For the manifest of a save.
+  // The members of the generation that took a save, for its manifest.
   std::vector<ManifestMember> MembersOf(const StoreManifest& action);
-  // Waits for the storage's thread and writes the last of the records.
+  // Waits for the storage thread and writes the last records.
   void FinishStorage();
-  // The best checkpoint of a job that is done. Makes it one that failed (74) when the storage does.
+  // The best checkpoint of a job that is done. A failure of the storage turns the job's exit code into 74.
   FoundBest FindResult();
-  // A job that is done keeps nobody away any more.
+  // Lifts all drains of a job that is done.
   void EndDrains();
   proto::StatusReply Describe();
   void DescribeWorkers(absl::Time now, const CoordinatorView& view, proto::StatusReply& reply) const;
@@ -179,16 +183,16 @@ class ChiefLoop {
   Progress progress_;
   std::string last_checkpoint_;
   JobRecords records_;
-  RecordWriter writer_;  // of the storage's thread, and of Run after its end
+  RecordWriter writer_;  // used by the storage thread, and by Run after that ended
   std::unique_ptr<HookDesk> hooks_;
   TraceKeeper traces_;
-  bool stats_failed_ = false;  // of the storage's thread
+  bool stats_failed_ = false;  // used by the storage thread
   std::function<absl::Status()> keep_addresses_;
   absl::Time next_stats_ = absl::InfinitePast();
   StorageWatch storage_watch_;
   std::atomic<bool> stats_are_written_{false};
   uint64_t agreed_step_ = 0;
-  std::pair<Generation, uint64_t> log_position_;  // as the log was told
+  std::pair<Generation, uint64_t> log_position_;  // the position that the log has
   std::map<SnapshotId, CommitInfo> commits_;
   LastEvents last_events_;
   std::ofstream record_;
@@ -197,7 +201,7 @@ class ChiefLoop {
   std::atomic<bool> stop_posted_{false};
   uint64_t drain_requests_ = 0;
   std::map<uint64_t, std::shared_ptr<DrainAnswer>> drain_answers_;  // requests that the core has not decided yet
-  SerialExecutor storage_;                                          // last: it ends first
+  SerialExecutor storage_;                                          // the last member, so that it is destroyed first
 };
 
 }  // namespace lockstep::chief

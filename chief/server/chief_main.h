@@ -1,7 +1,7 @@
 // A whole chief process as a function: `lockstep chief` and the binary lockstep-chief both call it.
 //
-// Threading: call it once, from the main thread, before other threads exist: it takes SIGTERM, SIGINT and SIGHUP for
-// itself.
+// Threading: call once, from the main thread, before other threads exist: it handles SIGTERM, SIGINT and SIGHUP of the
+// process.
 #ifndef LOCKSTEP_CHIEF_SERVER_CHIEF_MAIN_H_
 #define LOCKSTEP_CHIEF_SERVER_CHIEF_MAIN_H_
 
@@ -19,29 +19,30 @@ struct ChiefOptions {
   std::vector<std::string> overrides;
   // The job's directory; empty: `checkpoint.dir` of the job.
   std::string directory;
-  // Where workers reach the chief, HOST:PORT. With port 0 the port of the previous start of this directory is taken
-  // again when it is free, else any free one; the address stands in DIR/chief/address either way.
+  // Where workers reach the chief, HOST:PORT. With port 0 the chief takes the port of the directory's previous chief if
+  // it is free, else any free one. The address is stored in DIR/chief/address in any case.
   std::string listen = "127.0.0.1:0";
-  // Not empty: the address is written here too, once this chief holds the directory. Workers that are given this file
-  // never meet another chief of the directory.
+  // Not empty: the address is also written to this file, once this chief holds the directory. Workers that are given
+  // this file never meet another chief of the directory.
   std::string address_file;
-  // Workers that are about to be started by whoever starts this chief: the first generation waits for that many (for
-  // at most the last call) before it forms. 0: not known; it waits until no more come for a moment.
+  // The number of workers that are about to be started together with this chief: the first generation waits for that
+  // many before it forms (at most for the last call). 0: not known; it waits until no more come for a moment.
   int expected_workers = 0;
   // Describes the job's data (worker/session/inspect_data.h has the one for files).
   DataInspector inspect_data;
   // Executes one node, to fold the constants of an imported model (worker/device/choice/evaluate_node.h).
   NodeEvaluator evaluate_node;
-  // Waits until the chief that has the job is gone or silent, and takes the job over then (chief/standby).
+  // Waits until the job's present chief is gone or silent, then takes the job over (chief/standby).
   bool standby = false;
-  // SIGTERM ends the whole job, as SIGINT does; else this chief hands its workers over to the next one.
+  // SIGTERM ends the whole job, as SIGINT does; otherwise SIGTERM hands the workers over to the next chief.
   bool stops_on_sigterm = false;
-  // Not empty: where etcd knows of the job (common/etcd/etcd_url.h). Standby chiefs learn there within seconds that the
-  // chief is gone, and workers where it is.
+  // Not empty: the URL of the job in etcd (common/etcd/etcd_url.h). There standby chiefs learn within seconds that the
+  // chief is gone, and workers learn its address.
   std::string etcd;
   // Not empty: every event and action of the core is recorded in this directory, one file per start.
   std::string record_directory;
-  // A pipe to the supervisor, which says why this process failed behind everybody's last words; -1: none.
+  // A pipe on which this process tells its supervisor why it failed, which the supervisor prints as the last line; -1:
+  // none.
   int cause_fd = -1;
 };
 

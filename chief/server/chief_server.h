@@ -1,5 +1,5 @@
-// The chief's gRPC server and where it listens: at an address, where a listener lets only holders of a credential reach
-// gRPC (common/net/guarded_listener.h), and at a socket of the file system for workers of its machine.
+// The chief's gRPC server and its two listeners: a network address, where only holders of a credential get through to
+// gRPC (common/net/guarded_listener.h), and a socket in the file system for workers on the same machine.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_CHIEF_SERVER_CHIEF_SERVER_H_
@@ -22,15 +22,15 @@ class ChiefServer {
  public:
   struct Options {
     std::string listen;   // HOST:PORT
-    std::string earlier;  // where the chief before listened: its port is taken again where `listen` leaves it open
+    std::string earlier;  // the previous chief's address: its port is taken again if `listen` leaves the port open
     std::string socket;   // "": none
     std::string token;
     std::vector<grpc::Service*> services;  // outlive the server
-    ServiceContext* context = nullptr;     // of the services; outlives the server, which sets its `proved`
+    ServiceContext* context = nullptr;     // shared by the services; outlives the server, which sets its `proved`
   };
 
-  // Listens and serves. FailedPrecondition, with the remedy: the address cannot be had. Where the folder of `socket`
-  // cannot have sockets, only the address is listened at.
+  // Starts to listen and serve. FailedPrecondition, with the remedy: the address cannot be bound. If the folder of
+  // `socket` cannot hold sockets, the server listens at the address only.
   static absl::StatusOr<std::unique_ptr<ChiefServer>> Start(Options options);
   ~ChiefServer();
   ChiefServer(const ChiefServer&) = delete;
@@ -38,7 +38,7 @@ class ChiefServer {
 
   // HOST:PORT, for workers.
   const std::string& address() const { return address_; }
-  // Ends what calls there are after `limit`, and takes no more.
+  // Accepts no more calls, and ends those that still run after `limit`. Blocks.
   void Shutdown(absl::Duration limit);
 
  private:

@@ -1,8 +1,8 @@
-// The workers and hosts that are kept away from the job, for the chief that comes next: in the commit log, with escapes
-// as in C. Earlier programs kept them in the file chief/drains, one per line, the name and the host of a worker behind
-// a tab, and the digest of all lines.
+// Stores the drained workers and hosts for the next chief, in the commit log, with escapes as in C. Also reads the file
+// chief/drains of earlier programs: one drain per line, the name and a worker's host separated by a tab, and at the end
+// the digest of all lines.
 //
-// Threading: as the storage; every call blocks.
+// Threading: thread-safe if the storage is. ReadOlderDrains blocks on the storage.
 #ifndef LOCKSTEP_CHIEF_SERVER_DRAIN_LIST_H_
 #define LOCKSTEP_CHIEF_SERVER_DRAIN_LIST_H_
 
@@ -21,8 +21,8 @@ inline constexpr char kDrainList[] = "chief/drains";
 std::vector<Drain> DrainsOf(const CommitRecord& record);
 void SetDrains(const std::vector<Drain>& drains, CommitRecord& record);
 
-// As the chief of an earlier program left them; none where there is no file. A damaged file is named and holds nobody.
-// Codes of the storage.
+// The drains that a chief of an earlier program stored; none if there is no file. A damaged file is logged and taken
+// for empty. Returns codes of the storage.
 absl::StatusOr<std::vector<Drain>> ReadOlderDrains(const Storage& storage);
 
 }  // namespace lockstep::chief

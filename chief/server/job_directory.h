@@ -1,5 +1,5 @@
-// What a chief needs of a job's directory, and what it would find there: shared by the chief that takes the directory
-// over and by whoever only looks.
+// Checks of a job's directory: what a chief needs of it and what stands in its way. Used by the chief that takes the
+// directory over, and by commands that only look.
 //
 // Threading: thread-safe; every call blocks.
 #ifndef LOCKSTEP_CHIEF_SERVER_JOB_DIRECTORY_H_
@@ -19,27 +19,28 @@
 
 namespace lockstep::chief {
 
-// OK when this user can make and write `directory`. Makes nothing.
+// OK if this user can create and write `directory`. Creates nothing.
 absl::Status CheckWritable(const std::string& directory);
 
-// Whether a checkpoint lies in `directory`. True also where the file system reports an error other than that there is
-// no such path: it may hide one.
+// Whether `directory` holds a checkpoint. True also if the file system reports any error other than a missing path,
+// which may hide one.
 bool MayHoldCheckpoint(const std::string& directory);
 
-// ResourceExhausted unless the first checkpoint, of `state` bytes, fits where `directory` lies or will lie.
+// ResourceExhausted unless a first checkpoint with a state of `state` bytes fits onto the file system of `directory`.
 absl::Status CheckRoom(const std::string& directory, int64_t state);
 
-// The code for an error of the job's token.
+// The exit code for an error in reading the job's token.
 ExitCode TokenExitCode(const absl::Status& status);
 
 // OK when `job` may go on from `newest`; FailedPrecondition names what changed. REQUIRES: newest is of `storage`.
 absl::Status CheckResume(const PreparedJob& job, const Storage& storage, const CheckpointReader& newest);
 
-// What of the settings changed since, when it may go on.
+// The settings that changed since `newest`, if the job may go on with them.
 absl::StatusOr<JobDifference> DifferenceTo(const JobSpec& job, const Storage& storage, const CheckpointReader& newest);
 
-// Finds what would keep a chief from taking `directory` over, or from going on in it, in the order in which the chief
-// would meet it. Changes nothing. `job` is as far as it could be read, `prepared` null when it could not be prepared.
+// Adds to `findings` whatever would keep a chief from taking `directory` over or from continuing in it, in the order in
+// which the chief would meet it. Changes nothing. `job`: as far as it could be read. `prepared`: null if it could not
+// be prepared.
 void LookAtDirectory(const JobReading& job, const PreparedJob* prepared, const std::string& directory,
                      Findings& findings);
 

@@ -1,7 +1,7 @@
-// The chief's page, health and metrics over HTTP, where `observe.http` says. A page that cannot be served costs a
-// warning: training goes on without it.
+// Serves the chief's page, health and metrics over HTTP, at the address `observe.http`. If it cannot be served, a
+// warning is logged and training goes on without it.
 //
-// Threading: thread-compatible; its parts answer on threads of their own.
+// Threading: thread-compatible; requests are answered on threads of its own.
 #ifndef LOCKSTEP_CHIEF_SERVER_JOB_PAGE_H_
 #define LOCKSTEP_CHIEF_SERVER_JOB_PAGE_H_
 
@@ -20,7 +20,7 @@ namespace lockstep::chief {
 
 class JobPage {
  public:
-  // How long the loop may stand before /healthz says so.
+  // How long the loop may hang before /healthz reports it.
   static constexpr absl::Duration kHealthy = absl::Seconds(5);
 
   struct Options {
@@ -30,8 +30,8 @@ class JobPage {
     ChiefLoop* loop = nullptr;  // outlives the page
   };
 
-  // Serves, and says where in the log and in the job's directory. Null: `http` is off, or it could not be served, which
-  // is logged.
+  // Starts to serve, and publishes the URL in the log and in the job's directory. Returns null if `http` is off or
+  // cannot be served, which is logged.
   static std::unique_ptr<JobPage> Start(const Options& options);
 
  private:

@@ -1,8 +1,8 @@
-// What a chief keeps of its job for people: the statistics of workers and their history, TensorBoard's events, the
-// timeline, and where time went. It takes what the chief hears and decides, and gives what is to be written
+// The records that a chief keeps for people: statistics of workers and their history, TensorBoard events, the timeline,
+// and where the time went. It receives what the chief hears and decides, and returns the bytes to write
 // (record_writer.h). No I/O and no clock inside: time is an argument.
 //
-// Threading: thread-compatible; of the loop's thread. Never blocks.
+// Threading: thread-compatible; owned by ChiefLoop. Never blocks.
 #ifndef LOCKSTEP_CHIEF_SERVER_JOB_RECORDS_H_
 #define LOCKSTEP_CHIEF_SERVER_JOB_RECORDS_H_
 
@@ -28,10 +28,10 @@
 
 namespace lockstep::chief {
 
-// What is to be written.
+// Bytes to write.
 struct RecordBatch {
-  std::string stats;   // the statistics' file, whole
-  std::string events;  // this and the next: what came since the last batch
+  std::string stats;   // the whole statistics file
+  std::string events;  // the following three: new records since the last batch
   std::string history;
   std::string timeline;
 };
@@ -41,35 +41,35 @@ class JobRecords {
   // One instant on both clocks.
   struct Instant {
     absl::Time steady;
-    absl::Time wall;  // that people are told
+    absl::Time wall;  // shown to people
   };
   struct Options {
     std::string job;
     std::string lineage;
     Term term = 0;
-    int64_t step = 0;        // that the job goes on from
-    std::string checkpoint;  // its path, for people
+    int64_t step = 0;        // the step from which the job continues
+    std::string checkpoint;  // the path of the checkpoint of `step`, for people
     int64_t end_step = 0;
     int64_t global_batch = 1;
-    std::optional<WorkerStatsFile> before;  // an earlier chief's
+    std::optional<WorkerStatsFile> before;  // the statistics of an earlier chief
   };
 
   JobRecords(Instant at, const Options& options);
 
-  // The core decided so. Called before it is carried out.
+  // The core decided these actions. Called before they are performed.
   void Saw(Instant at, const std::vector<Action>& actions, TimelineRecorder::Present present);
-  // `generation`, which has so many members, agreed on steps.
+  // `generation`, which has `members` members, agreed on steps.
   void Agreed(Instant at, const StepsAgreed& action, const Generation& generation, size_t members);
   void Evaluated(Instant at, int64_t step, const std::vector<NamedValue>& metrics);
   void Sampled(Instant at, int64_t step, absl::string_view text);
   void Reported(Instant at, const WorkerCounters& action);
-  // `host` and `device`: of a worker that joined.
+  // A worker changed; `host` and `device` are of a worker that joined.
   void Changed(Instant at, const WorkerChanged& action, absl::string_view host, absl::string_view device);
-  // A hook looked at the state after `step`, whose loss may not be agreed yet: it is told behind that. Of more than 256
-  // that wait, the oldest is left out. Logs what people should see of it.
+  // A hook observed the state after `step`. The observation is recorded behind the loss of that step, once it is
+  // agreed. If more than 256 wait, the oldest is dropped. Notable lines are logged.
   void Observed(Instant at, const std::string& hook, int64_t step, const lockstep::Observed& observed);
   void WentBack(Instant at, const lockstep::chief::WentBack& action);
-  // A save is about to be committed, after the job trained for so long.
+  // A save is about to be committed; the job had trained for `trained`.
   void Trained(absl::Duration trained) { stats_.SetTrained(trained); }
   void Published(Instant at, int64_t step, const std::string& path);
   // The newest checkpoint, after newer ones were set aside.
@@ -79,21 +79,22 @@ class JobRecords {
   // `completed`: the job is done.
   void Ended(Instant at, const Exit& exit, bool completed);
 
-  // What the core says of its workers, hosts and saves.
+  // Takes in what the core reports of its workers, hosts and saves.
   void See(const CoordinatorView& view);
-  // The statistics now, of a core that is so; also as the bytes of their file.
+  // The current statistics, of a core with this view; EncodedStats returns them as the bytes of the file.
   WorkerStatsFile Stats(Instant at, const CoordinatorView& view);
   std::string EncodedStats(Instant at, const CoordinatorView& view) { return EncodeWorkerStats(Stats(at, view)); }
-  // What is to be written now. History has something once in a while.
+  // Everything to write now. The history has records only once in a while.
   RecordBatch Take(Instant at, const CoordinatorView& view) { return TakeAll(at, view, /*at_end=*/false); }
-  // The same, and what waits for its time: nothing more is agreed. `members` there are now.
+  // Everything to write at the end, including records that wait for their time: no more steps will be agreed.
+  // `members`: the number of members.
   RecordBatch TakeLast(Instant at, const CoordinatorView& view, size_t members);
   std::string TakeEvents() { return events_.Take(); }
   std::string TakeTimeline() { return timeline_.Take(); }
 
   const StatsTracker& stats() const { return stats_; }
   Goodput goodput(absl::Time now) const { return goodput_.Totals(now); }
-  // The newest step whose loss this chief told of; 0: none.
+  // The newest step whose loss this chief recorded; 0: none.
   int64_t told_step() const { return told_step_; }
 
  private:
@@ -108,7 +109,7 @@ class JobRecords {
     lockstep::Observed observed;
   };
 
-  // Tells the series that are due behind the loss of the newest step, or `at_end`.
+  // Records the series that are due behind the loss of the newest step, or `at_end`.
   void TellSeries(Instant at, size_t members, bool at_end);
   void TellObservations(Instant at);
   RecordBatch TakeAll(Instant at, const CoordinatorView& view, bool at_end);
@@ -121,8 +122,8 @@ class JobRecords {
   TimelineRecorder timeline_;
   GoodputClock goodput_;
   std::map<std::string, Report> reports_;  // by worker
-  std::deque<Observation> observations_;   // of steps that are not told yet
-  Generation generation_;                  // of the last steps that were agreed
+  std::deque<Observation> observations_;   // of steps whose loss is not recorded yet
+  Generation generation_;                  // that agreed on the newest steps
   int64_t told_step_ = 0;
 };
 

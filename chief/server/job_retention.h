@@ -1,4 +1,4 @@
-// What of a job's checkpoints is kept, by its job file.
+// Derives from a job file which checkpoints are kept, and how much room they need.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_CHIEF_SERVER_JOB_RETENTION_H_
@@ -12,16 +12,16 @@
 
 namespace lockstep::chief {
 
-// REQUIRES: train_samples > 0.
+// The retention rule of `job`. REQUIRES: train_samples > 0.
 RetentionRule RetentionOf(const JobSpec& job, int64_t train_samples);
 
-// Most checkpoints that lie in the job's place at the same time.
+// The most checkpoints that are stored at the same time.
 struct RoomNeeded {
   int64_t checkpoints = 0;  // known at the start
-  std::string more;         // what comes on top and is not known: " and one more for every 1h of training", or empty
+  std::string more;  // those that depend on the training time: " and one more for every 1h of training", or empty
 };
 
-// `end_step`: the job's last one; the largest of its type when a clock ends the job.
+// `end_step`: the job's last step; the largest value if a clock ends the job.
 RoomNeeded RoomFor(const JobSpec& job, int64_t train_samples, int64_t end_step);
 
 }  // namespace lockstep::chief

@@ -1,4 +1,4 @@
-// From a job file to everything that a chief knows before it touches the job's directory.
+// Turns a job file into everything that a chief knows before it touches the job's directory.
 //
 // Threading: thread-safe (reads files, changes nothing); blocks.
 #ifndef LOCKSTEP_CHIEF_SERVER_JOB_SETUP_H_
@@ -17,21 +17,21 @@ namespace lockstep::chief {
 
 struct JobSetup : PreparedJob {
   std::string directory;
-  JobPolicy policy;    // without its lineage, which the directory knows
-  std::string listen;  // where the chief is to listen; empty: nowhere
+  JobPolicy policy;    // without the lineage, which is read from the directory
+  std::string listen;  // the address at which the chief listens; empty: none
 };
 
-// Logs what else is found when several things are wrong, and warnings. `exit_code` is set when it fails: 78 for the
-// job, 65 for its data.
+// Reads and prepares the job. Logs warnings, and all findings beyond the returned one. If it fails, `exit_code` is 78
+// (bad job) or 65 (bad data).
 absl::StatusOr<JobSetup> SetUpJob(const ChiefOptions& options, int& exit_code);
 
 struct InitialState {
   std::vector<Tensor> tensors;             // one per entry of the layout
-  std::optional<WarmStartReport> trained;  // of `model.from`
+  std::optional<WarmStartReport> trained;  // set if `model.from` was used
 };
 
-// The state at step 0: what the model file holds, the rest drawn from the seed, and over both what `model.from` names.
-// `exit_code` is set when it fails.
+// The state at step 0: values from the model file, the rest drawn from the seed, and both overwritten by the values
+// that `model.from` names. Sets `exit_code` if it fails.
 absl::StatusOr<InitialState> InitialStateOf(const JobSetup& setup, int& exit_code);
 
 }  // namespace lockstep::chief

@@ -1,4 +1,5 @@
-// A tiny job in a bucket of its own, in memory or over S3 on a fake server, over several lives of its chief.
+// A test harness: a tiny job in a bucket of its own, in memory or on a fake S3 server, with several chiefs one after
+// the other.
 //
 // Threading: thread-compatible; tests only.
 #ifndef LOCKSTEP_CHIEF_SERVER_JOB_STORE_BUCKET_HARNESS_H_
@@ -19,7 +20,8 @@
 
 namespace lockstep::chief {
 
-// `before` hears first of each request but those of uploads, and what it returns instead of OK is the answer.
+// An object store that calls `before` ahead of each request, except uploads; an error from `before` is returned instead
+// of performing the request.
 class WatchedObjects final : public ForwardingObjectStore {
  public:
   using ForwardingObjectStore::ForwardingObjectStore;
@@ -63,7 +65,7 @@ struct BucketJob : Job {
     BucketStorage bucket(objects);
     return *ReadNewestRecord(bucket).value();
   }
-  // The folders of checkpoints that stand there.
+  // The folders of all stored checkpoints.
   std::set<std::string> Standing() {
     std::set<std::string> folders;
     BucketStorage bucket(objects);
@@ -71,7 +73,7 @@ struct BucketJob : Job {
     for (const DirectoryEntry& entry : entries) folders.insert(JoinPath(layout::kCheckpoints, entry.name));
     return folders;
   }
-  // Those that the newest record names as such that count.
+  // The folders of the checkpoints that the newest record names as live.
   std::set<std::string> Live() {
     std::set<std::string> prefixes;
     const CommitRecord record = Newest();

@@ -1,4 +1,5 @@
-// A tiny job in a directory of its own, or elsewhere, over several lives of its chief, for tests of JobStore.
+// A test harness for JobStore: a tiny job in a directory of its own, or in another place, with several chiefs one after
+// the other.
 //
 // Threading: thread-compatible; tests only.
 #ifndef LOCKSTEP_CHIEF_SERVER_JOB_STORE_HARNESS_H_
@@ -48,7 +49,7 @@ inline void Write(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-// Described, and nowhere.
+// Data with facts but without samples.
 class SmallData : public JobData {
  public:
   SmallData() {
@@ -65,11 +66,11 @@ class SmallData : public JobData {
 };
 
 struct SaveAttempt {
-  absl::Status status;  // the first that was not OK
+  absl::Status status;  // the first error
   bool published = false;
 };
 
-// A tiny job in a directory of its own below TEST_TMPDIR, removed when dropped.
+// A tiny job in a directory below TEST_TMPDIR, which the destructor removes.
 class Job {
  public:
   Job() {
@@ -96,7 +97,7 @@ checkpoint: {every: 10steps, keep_latest: 2, keep_best: true}
   std::string dir() const { return root_ / "dir"; }
   fs::path In(const std::string& path) const { return fs::path(dir()) / path; }
 
-  // The next life of the chief.
+  // Starts the next chief.
   absl::StatusOr<std::unique_ptr<JobStore>> Open(std::optional<int64_t> succeeds = std::nullopt) {
     absl::StatusOr<JobSetup> setup = SetUpJob(options_, code);
     if (!setup.ok()) return setup.status();
@@ -107,7 +108,7 @@ checkpoint: {every: 10steps, keep_latest: 2, keep_best: true}
 
   const EvaluationRule& rule() const { return setup_.policy.training.evaluation; }
 
-  // Publishes a state of this step that was made under the plan, with the loss of its evaluation.
+  // Publishes a state of this step, made under the plan, with this ledger.
   absl::StatusOr<PublishedCheckpoint> Save(JobStore& store, uint64_t step, const EvaluationLedger& ledger,
                                            bool audited = true) {
     const std::vector<CheckpointTensor> layout = ToCheckpointTensors(MakeStateLayout(setup_.metagraph));
@@ -124,13 +125,13 @@ checkpoint: {every: 10steps, keep_latest: 2, keep_best: true}
     return published;
   }
 
-  // The same where it may fail.
+  // As Save, for a save that may fail.
   SaveAttempt TrySave(JobStore& store, uint64_t step, const EvaluationLedger& ledger) {
     const auto published = Save(store, step, ledger);
     return {published.status(), published.ok()};
   }
 
-  // Steps 10, 20, 30, of which 10 has the lowest loss, under the job's plan.
+  // Publishes steps 10, 20 and 30 under the job's plan; step 10 has the lowest loss.
   void Train() {
     auto store = Open();
     REQUIRE(store.status() == absl::OkStatus());
@@ -144,7 +145,7 @@ checkpoint: {every: 10steps, keep_latest: 2, keep_best: true}
   }
 
   int code = 0;
-  // Where the job is kept instead of its directory.
+  // Not empty: makes the place that is used instead of the directory.
   std::function<std::unique_ptr<JobPlace>()> place;
 
  private:

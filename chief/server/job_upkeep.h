@@ -15,17 +15,17 @@
 
 namespace lockstep::chief {
 
-// Makes one change (ManifestStore::Change). This process is the job's chief for that long: it claims a term and finds
-// out what is there, for which it reads the newest checkpoint whole. What the log says of the end of the last chief
-// stays. `messages`: what was found wrong. FailedPrecondition: a chief runs the job, or may, because its end is neither
-// in the log nor known to this machine; with `force` only the lock of a directory counts, and a chief that runs all
-// the same ends (76). NotFound: nothing was trained there, or as Change. Aborted with IsFenced: a chief has started
-// meanwhile. Else codes of the storage.
+// Makes one change (ManifestStore::Change). For that long this process is the job's chief: it claims a term and
+// recovers, for which it reads the whole newest checkpoint. The log's account of how the last chief ended stays.
+// `messages`: damage that was found. FailedPrecondition: a chief runs the job, or may, because its end is neither in
+// the log nor known to this machine. With `force` only the lock of a directory counts; a chief that runs nevertheless
+// ends with 76. NotFound: nothing was trained there, or as Change. Aborted with IsFenced: a chief started meanwhile.
+// Else codes of the storage.
 absl::StatusOr<std::string> ChangeWithoutChief(const JobPlace& place, CheckpointChange change, int64_t step, bool force,
                                                std::vector<std::string>& messages);
 
-// Makes a checkpoint that lies elsewhere one of the job's (chief/checkpoint/adopt.h), in the same way; also where no
-// checkpoint of the job verifies any more.
+// Adds a checkpoint from elsewhere to the job (chief/checkpoint/adopt.h), in the same way; also if no checkpoint of the
+// job verifies any more.
 absl::StatusOr<std::string> AdoptWithoutChief(const JobPlace& place, const CheckpointReader& checkpoint, bool force,
                                               std::vector<std::string>& messages,
                                               const CheckpointReader::OnBytes& on_bytes = nullptr);

@@ -1,9 +1,8 @@
-// The last events of a core and what it decided on each, for whoever looks into a defect of it. They are kept as they
-// came and become text only when they are asked for. Events on which nothing was decided (most heartbeats) are left
-// out.
+// The last events of a core and the actions that it decided on each, to investigate defects. They are kept as structs
+// and become text only on request. Events without actions (most heartbeats) are left out.
 //
 // Invariant: keeps at most kMost events.
-// Threading: thread-compatible; the loop that owns the core owns it.
+// Threading: thread-compatible; owned by ChiefLoop.
 #ifndef LOCKSTEP_CHIEF_SERVER_LAST_EVENTS_H_
 #define LOCKSTEP_CHIEF_SERVER_LAST_EVENTS_H_
 
@@ -34,7 +33,8 @@ class LastEvents {
     kept_.push_back({now, event, actions});
   }
 
-  // In the form of a record (common/protocol/recording.h), oldest first. Not for a replay: what came before is missing.
+  // The events in the form of a record (common/protocol/recording.h), oldest first. It cannot be replayed, as earlier
+  // events are missing.
   std::string Text() const {
     std::string text = absl::StrCat("# the last ", kept_.size(), " of ", seen_, " events, with what was decided\n");
     for (const Kept& kept : kept_) text += RecordStep(kept.when, kept.event, kept.actions);

@@ -1,4 +1,4 @@
-// The line of a terminal that is rewritten while a job runs, made to fit: what matters least goes first.
+// Fits the progress line of a terminal to its width: the least important part goes first.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_CHIEF_SERVER_LIVE_LINE_H_
@@ -14,7 +14,8 @@ struct LinePart {
   int weight = 0;  // the lightest part is left out first
 };
 
-// The parts in their order, two spaces apart; with as many as fit into `columns`, and at least the heaviest, cut.
+// Joins the parts in their order, two spaces apart: as many as fit into `columns`, and at least the heaviest,
+// truncated.
 std::string FitLine(std::vector<LinePart> parts, int columns);
 
 }  // namespace lockstep::chief

@@ -1,7 +1,8 @@
-// Reads through the checkpoints that an earlier chief left, one by one, while the job runs: retention counts only what
-// was verified, so that without it a job that is often started anew would keep ever more of them.
+// Verifies the checkpoints of earlier chiefs one by one while the job runs. Retention counts only verified ones, so
+// without this a job that is often restarted would keep ever more of them.
 //
-// Threading: owns one thread, which blocks on the storage; the destructor waits for what it is at.
+// Threading: thread-compatible; owns one thread, which blocks on the storage. The destructor waits for its current
+// read.
 #ifndef LOCKSTEP_CHIEF_SERVER_OLDER_CHECKS_H_
 #define LOCKSTEP_CHIEF_SERVER_OLDER_CHECKS_H_
 
@@ -21,7 +22,7 @@ namespace lockstep::chief {
 
 class OlderChecks {
  public:
-  // Begins after `rest`, in which members restore from the same disk. `store` is not owned.
+  // Begins after `rest`, so that members can first restore from the same disk. `store` is not owned.
   explicit OlderChecks(JobStore* store, absl::Duration rest = absl::Seconds(30))
       : store_(*store), thread_([this, rest] { Run(rest); }) {}
   ~OlderChecks() {

@@ -1,4 +1,4 @@
-// The saves that take shares in now. The chief's loop opens and closes them without touching the storage; the files are
+// The saves that accept shares. The chief's loop opens and closes them without touching the storage; their files are
 // made by the thread that brings the first share, and removed by the one that abandons the save.
 //
 // Threading: thread-safe. Open and Close never wait for the storage; Sink and Abandon do.
@@ -24,18 +24,17 @@ class OpenSaves {
   using MakeSink = std::function<absl::StatusOr<std::unique_ptr<ShardSink>>(const SnapshotId& id, uint32_t shares)>;
   class Save;
 
-  // `make_sink` is called by Sink, for one save at a time.
+  // `make_sink` makes the files of a save; Sink calls it, for one call at a time per save.
   explicit OpenSaves(MakeSink make_sink) : make_sink_(std::move(make_sink)) {}
 
   void Open(const SnapshotId& id, uint32_t shares);
-  // Takes a save out, so that the same snapshot can be opened anew, and returns it to be abandoned; null when none is
-  // open.
+  // Removes a save, so that the same snapshot can be opened anew, and returns it to be abandoned; null if none is open.
   std::shared_ptr<Save> Close(const SnapshotId& id);
-  // Removes what was written; no share is taken in afterwards. `save` may be null.
+  // Deletes what was written; no share is accepted afterwards. `save` may be null.
   static void Abandon(const std::shared_ptr<Save>& save);
 
-  // Where the shares of this save go. FailedPrecondition: no such save is open. Else codes of ShardSink::Open; the next
-  // call tries again.
+  // Returns the sink for the shares of this save. FailedPrecondition: no such save is open. Else codes of
+  // ShardSink::Open; the next call tries again.
   absl::StatusOr<std::shared_ptr<ShardSink>> Sink(const SnapshotId& id);
 
  private:

@@ -1,5 +1,5 @@
-// What people and programs see of a running job: a line that is rewritten on a terminal and printed now and then
-// elsewhere, a line per save and per evaluation, and the closing lines. Also the numbers that `status` shows.
+// Shows people and programs a running job: a progress line, rewritten on a terminal or else printed from time to time,
+// a line per save and per evaluation, and the closing lines. Also computes the numbers that `status` shows.
 //
 // Threading: thread-compatible; ChiefLoop owns the only instance.
 #ifndef LOCKSTEP_CHIEF_SERVER_PROGRESS_H_
@@ -32,12 +32,12 @@ struct BestResult {
 class Progress {
  public:
   struct Options {
-    uint64_t end_step = 0;  // the largest number: a clock ends the job
+    uint64_t end_step = 0;  // the largest value: a clock ends the job
     uint64_t global_batch = 1;
     uint64_t epoch_samples = 1;
     double state_mib = 0;
     EvaluationRule evaluation;
-    EvaluationLedger evaluated;  // up to the step that the job goes on from
+    EvaluationLedger evaluated;  // the ledger up to the step from which the job continues
     bool sequences = false;      // labels are sequences
     bool live = false;           // there is a terminal whose last line can be rewritten
     std::function<void(const LogEvent&)> tell;
@@ -47,7 +47,7 @@ class Progress {
   explicit Progress(Options options)
       : options_(std::move(options)), board_(options_.evaluation, options_.evaluated, options_.sequences) {}
 
-  // The job goes on from this step.
+  // The job continues from this step.
   void StartAt(uint64_t step) { step_ = step; }
   void SetWorkers(size_t workers) { workers_ = workers; }
   void On(absl::Time now, const StepsAgreed& action);
@@ -56,17 +56,17 @@ class Progress {
   void On(const StoreManifest& action) { board_.Follow(action.ledger); }
   void On(const AmendManifest& action) { board_.Follow(action.ledger); }
   void On(const WorkerCounters& action);
-  // Replicas differed: what was told of later steps does not count.
+  // Replicas differed: what was shown of later steps no longer counts.
   void On(const WentBack& action);
   void SaveOpened(absl::Time now, const SnapshotId& snapshot);
   void SavePublished(absl::Time now, const SnapshotId& snapshot);
 
-  // Prints the progress line when one is due.
+  // Prints the progress line if one is due.
   void Tick(absl::Time now);
-  // The live line goes away.
+  // Removes the live line from the terminal.
   void Hide();
-  // The last words of a job that is done, or that was stopped and can go on. `checkpoint` is the path of its last
-  // checkpoint.
+  // Prints the closing lines of a job that is done, or that was stopped and can be resumed. `checkpoint`: the path of
+  // its last checkpoint.
   void Close(const std::string& checkpoint, const BestResult& best, bool done);
 
   double loss() const { return loss_; }

@@ -1,7 +1,8 @@
-// Writes what is kept of a job for people (job_records.h) and the log of this process. What the storage does not take
-// is kept for the next time, up to a limit.
+// Writes the records of a job (job_records.h) and the log of this process. What the storage refuses is kept for the
+// next attempt, up to a limit.
 //
-// Threading: thread-compatible; of the storage's thread, and of the loop's after that has ended. Blocks on the storage.
+// Threading: thread-compatible; used by the storage thread, and by the loop's thread after that ended. Blocks on the
+// storage.
 #ifndef LOCKSTEP_CHIEF_SERVER_RECORD_WRITER_H_
 #define LOCKSTEP_CHIEF_SERVER_RECORD_WRITER_H_
 
@@ -18,16 +19,16 @@ namespace lockstep::chief {
 
 class RecordWriter {
  public:
-  // `store` outlives it, and so does `log`, which may be null. `metagraph_events` gives the events of the metagraph; it
-  // is asked for them once, if they are not stored yet.
+  // `store` and `log`, which may be null, outlive the writer. `metagraph_events` returns the events of the metagraph;
+  // it is called once, if they are not stored yet.
   RecordWriter(JobStore* store, LogKeeper* log, std::function<std::string()> metagraph_events);
 
-  // Writes all of it, the log, and once the events of the metagraph. The error is that of the statistics or of the
+  // Writes the batch and the log, and once the events of the metagraph. Returns the error of the statistics or of the
   // metagraph; Aborted with IsFenced: a newer chief took the job.
   absl::Status Write(const RecordBatch& batch);
-  // The same, logging what could not be written: nothing comes after it but WriteEnd and WriteLog.
+  // As Write, but logs the records that could not be written. Only WriteEnd and WriteLog may follow.
   void WriteLast(const RecordBatch& batch);
-  // The statistics and the last lines of the timeline. An error is logged.
+  // Writes the statistics and the last lines of the timeline. Logs an error.
   void WriteEnd(const std::string& stats, const std::string& timeline);
   void WriteEvents(const std::string& events) { events_.Write(events); }
   void WriteLog();

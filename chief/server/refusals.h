@@ -1,5 +1,5 @@
-// Which refused callers the log names: the first ten of each minute, and how many more there were. A flood of callers
-// must not become a flood of lines.
+// Selects the refused callers that the log names: the first ten of each minute, and the number of the others. A flood
+// of callers must not become a flood of lines.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_CHIEF_SERVER_REFUSALS_H_
@@ -19,8 +19,8 @@ class Refusals {
  public:
   static constexpr uint64_t kNamedPerMinute = 10;
 
-  // One more, at `now`, which never goes backwards. Returns the lines to be written: about those of the minute before
-  // that were not named, and about this one.
+  // Counts a refusal at `now`, which never goes backwards. Returns the lines to log: the number of unnamed ones of the
+  // minute before, and this one.
   std::vector<std::string> Add(absl::Time now, absl::string_view peer, absl::string_view why) {
     std::vector<std::string> lines;
     if (now - minute_ >= absl::Minutes(1)) {

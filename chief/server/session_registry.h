@@ -1,4 +1,4 @@
-// The sessions that are open, by number: how the loop's commands reach their workers' streams.
+// The open sessions, by number: the way of the loop's commands to the streams of their workers.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_CHIEF_SERVER_SESSION_REGISTRY_H_
@@ -33,23 +33,23 @@ class SessionStream {
 
 class SessionRegistry {
  public:
-  // A new number for a stream.
+  // Registers a stream and returns its new number.
   SessionId Add(std::shared_ptr<SessionStream> stream);
   void Remove(SessionId session);
-  // The session is that of `worker`, as its Hello says.
+  // The session belongs to `worker`, according to its Hello.
   void SaidHello(SessionId session, const Incarnation& worker);
-  // Is a session of this process open?
+  // Whether a session of this process is open.
   bool Has(const Incarnation& worker) const;
-  // Of how many processes is a session open?
+  // The number of processes that have an open session.
   size_t workers() const;
-  // Dropped when the session is gone.
+  // Queues a command; it is dropped if the session is gone.
   void Send(SessionId session, const ChiefFence& fence, const ChiefCommand& command);
-  // One message, shared by all of them.
+  // Queues one command on each of the sessions, which share one message.
   void Send(const std::vector<SessionId>& sessions, const ChiefFence& fence, const ChiefCommand& command);
   void Close(SessionId session);
 
-  // The chief takes no more messages, and will call CloseAll: until then a session that cannot pass one on stays open,
-  // so that its worker hears how the chief went.
+  // The chief takes no more messages and will call CloseAll. Until then a session that cannot pass a message on stays
+  // open, so that its worker learns how the chief ended.
   void BeginClosing() { closing_ = true; }
   bool closing() const { return closing_; }
   // Closes every session and waits until they are gone, at most `limit`. `handed_over`: workers wait for the next
@@ -65,8 +65,8 @@ class SessionRegistry {
   CondVar removed_;
   SessionId last_ GUARDED_BY(mutex_) = 0;
   std::map<SessionId, std::shared_ptr<SessionStream>> sessions_ GUARDED_BY(mutex_);
-  std::map<SessionId, Incarnation> workers_ GUARDED_BY(mutex_);  // of sessions that said Hello
-  std::map<Incarnation, size_t> open_ GUARDED_BY(mutex_);        // their sessions: every fetch and every share asks
+  std::map<SessionId, Incarnation> workers_ GUARDED_BY(mutex_);  // the worker of each session that said Hello
+  std::map<Incarnation, size_t> open_ GUARDED_BY(mutex_);        // its sessions; read by every fetch and share
 };
 
 }  // namespace lockstep::chief

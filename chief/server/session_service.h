@@ -1,9 +1,9 @@
-// The workers' side of the chief's gRPC server: streams, heartbeats, shares, fetches. Parses, pushes an event, answers;
-// every decision is the core's.
+// The part of the chief's gRPC server for workers: streams, heartbeats, shares, fetches. It parses, pushes an event and
+// answers; the core takes every decision.
 //
 // Invariants
 //   * A call without the job's secret is refused before a byte of it is read (common/net/chief_channel.h), and counted.
-//   * Every session gives its events in order, SessionClosed last.
+//   * The events of a session are pushed in order, SessionClosed last.
 // Threading: thread-safe; handlers run on gRPC's threads.
 #ifndef LOCKSTEP_CHIEF_SERVER_SESSION_SERVICE_H_
 #define LOCKSTEP_CHIEF_SERVER_SESSION_SERVICE_H_
@@ -23,21 +23,22 @@
 
 namespace lockstep::chief {
 
-// What the services need of the chief around them.
+// What the services share of the chief.
 struct ServiceContext {
   std::string job;
   Term term = 0;
   JobStore* store = nullptr;
   SessionRegistry* sessions = nullptr;
-  // Gives an event to the loop. `wait`: block while the queue is full. False: it was dropped.
+  // Queues an event for the loop. `wait`: block while the queue is full. Returns false if it was dropped.
   std::function<bool(Event event, bool wait)> post;
-  // How long ago the loop turned last.
+  // How long ago the newest turn of the loop began.
   std::function<absl::Duration()> since_turn;
   AccessLog access;
-  // Hears where every call came from that carried a secret of the job (GuardedListener::Proved). Set before calls come.
+  // Called with the peer of every call that carried a secret of the job (GuardedListener::Proved). Set before calls
+  // come.
   std::function<void(const std::string& peer)> proved = [](const std::string&) {};
 
-  // OK when the call's role may do what `least` may; else PermissionDenied.
+  // OK if the call's role includes `least`; else PermissionDenied.
   grpc::Status Admit(const grpc::ServerContextBase& call, Role least) const {
     proved(call.peer());
     return CheckRole(call, least);

@@ -1,8 +1,8 @@
-// Files of one folder that are named after steps, "NAME-step-1200...": those of the newest steps stay, up to a number,
+// Limits the files of one folder that are named after steps ("NAME-step-1200..."): only those of the newest steps stay,
 // so that a job that runs for months does not fill its directory.
 //
 // Invariants
-//   * No other file and no directory is removed.
+//   * Other files, and directories, are never removed.
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_CHIEF_SERVER_STEP_FILES_H_
 #define LOCKSTEP_CHIEF_SERVER_STEP_FILES_H_
@@ -24,18 +24,18 @@ class StepFiles {
   StepFiles(Storage& storage, std::string folder, size_t most)
       : storage_(storage), folder_(std::move(folder)), most_(most) {}
 
-  // One was written. Where there are more than `most` now, an eighth of them goes, the oldest steps first. Codes of the
-  // storage.
+  // A file was written. If there are more than `most` now, removes the excess and another eighth of `most`, oldest
+  // steps first. Returns codes of the storage.
   absl::Status Written();
 
  private:
   Storage& storage_;
   const std::string folder_;
   const size_t most_;
-  std::optional<size_t> count_;  // at most so many are there; none: not looked yet
+  std::optional<size_t> count_;  // an upper bound of the number of files; nullopt: not listed yet
 };
 
-// 1200 of "tell-step-1200.txt"; nullopt of a name without a step.
+// The step in a file name, such as 1200 in "tell-step-1200.txt"; nullopt if it has none.
 std::optional<int64_t> StepInName(absl::string_view name);
 
 }  // namespace lockstep::chief

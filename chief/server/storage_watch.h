@@ -1,5 +1,5 @@
-// Notices a storage that does not answer, such as a mount that hangs: the thread that works on it has stood in one call
-// for kSilent. The chief writes statistics every two seconds, so people hear of it within five.
+// Notices a storage that does not answer, such as a mount that hangs: the storage thread has been in one call for
+// kSilent. The chief writes statistics every two seconds, so people hear of it within five.
 //
 // Threading: thread-compatible; ChiefLoop owns the only instance.
 #ifndef LOCKSTEP_CHIEF_SERVER_STORAGE_WATCH_H_
@@ -20,8 +20,8 @@ class StorageWatch {
   static constexpr absl::Duration kSayEvery = absl::Minutes(1);
 
   bool Due(absl::Time now) const { return now >= next_; }
-  // `stands`: what the thread has done for kSilent, empty when it is nothing (liveness::LongActivityOf). Returns what
-  // people are to hear now; empty: nothing.
+  // `stands`: what the thread has been doing for longer than kSilent, empty if nothing (liveness::LongActivityOf). Returns a
+  // message for people; empty if there is none.
   std::string Look(absl::Time now, std::string stands) {
     next_ = now + kLookEvery;
     stands_ = std::move(stands);
@@ -39,7 +39,7 @@ class StorageWatch {
     return absl::StrCat("the storage has not answered for ", absl::FormatDuration(absl::Trunc(now - since_, kUnit)),
                         " (", stands_, "): steps go on, saves wait. Look at the file system of the job's directory");
   }
-  // What it does not answer; empty while it answers.
+  // The call that the storage does not answer; empty while it answers.
   const std::string& stands() const { return stands_; }
 
  private:

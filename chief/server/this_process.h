@@ -1,4 +1,4 @@
-// How a process that has a job in its hands is named in the job's records.
+// The name of this process in a job's records.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_CHIEF_SERVER_THIS_PROCESS_H_

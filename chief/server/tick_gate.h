@@ -1,6 +1,6 @@
-// Decides when a loop gives its core a Tick: when a deadline of the core has passed and everything that lay in the
-// queue at that instant was handled. So nobody is judged whose message had already come, and no stream of messages,
-// however dense, puts a judgement off.
+// Decides when the loop gives the core a Tick: a deadline of the core has passed, and everything that was queued at
+// that instant was handled. So no worker whose message has arrived is judged late, and no stream of messages, however
+// dense, postpones a judgement.
 //
 // Threading: thread-compatible; owned by ChiefLoop.
 #ifndef LOCKSTEP_CHIEF_SERVER_TICK_GATE_H_
@@ -31,7 +31,7 @@ class TickGate {
   }
 
  private:
-  // How long to wait for an input; nullopt: it is time for the Tick. `queued`: the inputs that lie in the queue.
+  // How long to wait for an input; nullopt if a Tick is due. `queued`: the length of the queue.
   std::optional<absl::Duration> Wait(absl::Time now, absl::Time due, size_t queued) {
     if (now < due) {
       passed_ = false;
@@ -43,8 +43,8 @@ class TickGate {
     return std::nullopt;
   }
 
-  bool passed_ = false;  // a deadline has
-  size_t before_ = 0;    // inputs that came before it did and were not taken yet
+  bool passed_ = false;  // a deadline has passed
+  size_t before_ = 0;    // inputs that were queued at that instant and not taken yet
 };
 
 }  // namespace lockstep::chief

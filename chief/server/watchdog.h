@@ -1,8 +1,8 @@
-// Ends this process when its loop hangs: a chief that answers its peers from other threads and decides nothing is worse
-// than one that is gone, for whoever supervises it starts that one again. No part of the loop waits for a storage, a
-// terminal or a peer, so a loop that does not turn is a defect.
+// Ends this process if its loop hangs. A chief that still answers its peers from other threads but decides nothing is
+// worse than one that is gone, which its supervisor would restart. No part of the loop waits for a storage, a terminal
+// or a peer, so a loop that does not turn is a defect.
 //
-// Threading: owns one thread.
+// Threading: thread-compatible; owns one thread.
 #ifndef LOCKSTEP_CHIEF_SERVER_WATCHDOG_H_
 #define LOCKSTEP_CHIEF_SERVER_WATCHDOG_H_
 
@@ -20,7 +20,7 @@ namespace lockstep::chief {
 
 class Watchdog {
  public:
-  // `since_turn` does not block. `hangs` is called once, on a thread of this object's, with how long the loop stands.
+  // `since_turn` must not block. `hangs` is called once, on this object's thread, with how long the loop has hung.
   Watchdog(std::function<absl::Duration()> since_turn, std::function<void(absl::Duration)> hangs,
            StallCheck check = StallCheck())
       : since_turn_(std::move(since_turn)), hangs_(std::move(hangs)), check_(check), thread_([this] { Run(); }) {}
