@@ -1,11 +1,11 @@
-// chief/term-…/accepted.json: what each chief found when it took over, before there was a commit log. By these lists a
-// checkpoint is known that an older chief published after a newer one had looked.
+// Reads chief/term-…/accepted.json, in which each chief of an earlier program, without a commit log, listed the
+// checkpoints that it found when it took over. The lists reveal a checkpoint that an older chief published after a
+// newer one had looked.
 //
 // Invariants
-//   * The first chief after the one that published a checkpoint decides whether it came in time: its list has the
-//     checkpoint, or a newer one. Else the checkpoint came late. What later chiefs set aside or removed changes
-//     nothing.
-//   * A list that is damaged condemns nothing.
+//   * The list of the first chief after the publishing one decides whether a checkpoint came in time: it must have that
+//     checkpoint or a newer one. What later chiefs set aside or removed changes nothing.
+//   * A damaged list condemns no checkpoint.
 // Threading: thread-compatible; every call blocks on the storage.
 #ifndef LOCKSTEP_CHIEF_CHECKPOINT_ACCEPTED_LISTS_H_
 #define LOCKSTEP_CHIEF_CHECKPOINT_ACCEPTED_LISTS_H_
@@ -28,18 +28,19 @@ class AcceptedLists {
   // `hold` is not owned.
   explicit AcceptedLists(TermHold& hold) : hold_(hold) {}
 
-  // The term whose chief had taken over before this was published; nullopt when it came in time.
+  // The term whose chief had taken over before `manifest` was published; nullopt if it came in time. Codes of the
+  // storage.
   absl::StatusOr<std::optional<int64_t>> LateFor(const Manifest& manifest);
 
-  // The damaged lists that were met, for the log.
+  // The damaged lists that were read, for the log.
   const std::vector<std::string>& damage() const { return damage_; }
 
  private:
-  // The list of a term; null when there is none that can be read.
+  // The list of a term; null if there is no readable one.
   absl::StatusOr<const AcceptedManifests*> ListOf(int64_t term);
 
   TermHold& hold_;
-  std::map<int64_t, std::optional<AcceptedManifests>> lists_;  // that were asked for
+  std::map<int64_t, std::optional<AcceptedManifests>> lists_;  // by term; nullopt: not readable
   std::vector<std::string> damage_;
 };
 

@@ -1,7 +1,7 @@
-// Makes a checkpoint that lies elsewhere one of the job's again: a backup, one that was set aside, or one of a copy of
-// the job's directory.
+// Adds a checkpoint from elsewhere to a job: a backup, one that was set aside, or one from a copy of the job's
+// directory.
 //
-// Threading: as the storages; blocks.
+// Threading: thread-compatible; blocks on both storages.
 #ifndef LOCKSTEP_CHIEF_CHECKPOINT_ADOPT_H_
 #define LOCKSTEP_CHIEF_CHECKPOINT_ADOPT_H_
 
@@ -16,11 +16,11 @@
 
 namespace lockstep::chief {
 
-// Verifies `checkpoint`, copies it byte by byte into the place of `hold`, and puts it into the log, pinned: retention
-// leaves it. A damaged one of its step that the job has is set aside first, which `messages` say. Returns what came of
-// it, for people. FailedPrecondition: it is of another job, of a history that the job has left (`mark`), or the job has
-// another state of its step. DataLoss: it is damaged. `on_bytes` hears how many more bytes of tensors were read. Else
-// codes of the storages.
+// Verifies `checkpoint`, copies it byte by byte into the place of `hold`, and records it in the log as pinned, so that
+// retention keeps it. If the job has a damaged checkpoint of the same step, that is set aside first, which `messages`
+// report. Returns a message for people. FailedPrecondition: it belongs to another job or to a history that the job has
+// left (`mark`), or the job has another state of its step. DataLoss: it is damaged. Else codes of the storages.
+// `on_bytes` is called with the number of tensor bytes that were read since the last call.
 absl::StatusOr<std::string> Adopt(const CheckpointReader& checkpoint, TermHold& hold, const DirectoryMark& mark,
                                   ManifestStore& manifests, std::vector<std::string>& messages,
                                   const CheckpointReader::OnBytes& on_bytes = nullptr);

@@ -1,8 +1,8 @@
-// Manifests of format version 1 know a tensor by one digest of all its bytes, workers know a state by its tree
-// (common/digest/state_digest.h). A checkpoint of that version gets a manifest of today's before the job goes on from
-// it; every other one stays as it is, and is read.
+// Converts manifests of format version 1. They have one digest of all bytes of a tensor, while workers know a state by
+// its tree of digests (common/digest/state_digest.h). The checkpoint from which a job continues gets a manifest of the
+// present format; all others stay as they are and remain readable.
 //
-// Threading: as the storage; blocks.
+// Threading: thread-compatible; blocks on the storage.
 #ifndef LOCKSTEP_CHIEF_CHECKPOINT_CARRY_OVER_MANIFEST_H_
 #define LOCKSTEP_CHIEF_CHECKPOINT_CARRY_OVER_MANIFEST_H_
 
@@ -14,14 +14,15 @@
 
 namespace lockstep::chief {
 
-// Whether a checkpoint has such a manifest.
+// Whether a checkpoint has a manifest of version 1.
 bool IsFormat1(const CheckpointReader& checkpoint);
 
-// Today's digests of its tensors, each from the same reading in which its bytes were compared with the manifest.
-// DataLoss: they are damaged. Codes of the storage. REQUIRES: IsFormat1.
+// Computes the digests of the present format, in the same pass in which the bytes are compared with the old manifest.
+// DataLoss: they are damaged. Codes of the storage. REQUIRES: IsFormat1(checkpoint).
 absl::StatusOr<StateDigests> DigestFormat1(const CheckpointReader& checkpoint);
 
-// Replaces the manifest, atomically, by one of today's with these digests, and returns that. Codes of the storage.
+// Replaces the manifest atomically by one of the present format with these digests, and returns it. Codes of the
+// storage.
 absl::StatusOr<Manifest> CarryOverManifest(TermHold& hold, const CheckpointReader& checkpoint,
                                            const StateDigests& digests);
 

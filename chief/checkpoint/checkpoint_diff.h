@@ -1,4 +1,4 @@
-// What two checkpoints differ in, tensor by tensor, for people.
+// Compares two checkpoints tensor by tensor, for people.
 //
 // Threading: thread-compatible; blocks on both storages.
 #ifndef LOCKSTEP_CHIEF_CHECKPOINT_CHECKPOINT_DIFF_H_
@@ -12,9 +12,9 @@
 
 namespace lockstep::chief {
 
-// A line for each tensor that one of them lacks, or that differs in type, shape or values; sorted by name. Values are
-// read only of tensors whose digests differ; two float tensors are called different where their bits are, and the
-// largest distance is told. Empty: the states are the same. Codes of the storage; DataLoss as CheckpointReader.
+// Returns a line for each tensor that only one of them has, or that differs in type, shape or values; sorted by name.
+// Values are read only of tensors whose digests differ. Float tensors differ if their bits do, and the line gives the
+// largest distance. Empty: the states are equal. Codes of the storage; DataLoss as CheckpointReader.
 absl::StatusOr<std::vector<std::string>> DiffCheckpoints(const CheckpointReader& first, const CheckpointReader& second);
 
 }  // namespace lockstep::chief

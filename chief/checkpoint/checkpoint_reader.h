@@ -29,32 +29,32 @@ namespace lockstep::chief {
 
 class CheckpointReader {
  public:
-  // Takes some of the bytes of a tensor.
+  // Receives the next bytes of a tensor.
   using TakeBytes = std::function<absl::Status(absl::string_view)>;
-  // Hears how many more bytes of tensors are done.
+  // Receives the number of tensor bytes that were processed since the last call.
   using OnBytes = std::function<void(uint64_t)>;
   static constexpr int kReadingThreads = 4;
 
-  // Opens the checkpoint at `path` ("checkpoints/step-…", layout::ParseCheckpointFolder): manifest, files' sizes,
-  // safetensors headers and indexes, all compared with each other. Tensor bytes are not read yet. DataLoss names the
-  // first thing that is wrong. NotFound: the checkpoint is not there, or was removed meanwhile, of every call that
-  // reads.
+  // Opens the checkpoint at `path` ("checkpoints/step-…", layout::ParseCheckpointFolder): reads the manifest, the sizes
+  // of files, safetensors headers and indexes, and compares them with each other. Reads no tensor bytes yet. DataLoss
+  // names the first mismatch. NotFound, from every call that reads: the checkpoint does not exist, or was removed
+  // meanwhile.
   static absl::StatusOr<CheckpointReader> Open(const Storage& storage, std::string path);
-  // The same in a folder of any name: a backup, or one that was set aside.
+  // As Open, for a folder of any name: a backup, or a checkpoint that was set aside.
   static absl::StatusOr<CheckpointReader> OpenFolder(const Storage& storage, std::string path);
 
-  // Reads every byte and compares it with the digests of the manifest: of files, and of each leaf of each tensor. On
-  // `threads` threads; 0: on up to four, as many as its size is worth. `on_bytes` is called by one at a time. DataLoss
-  // names the first file, or tensor and range, that is wrong. Cancelled: `stop` became true.
+  // Reads every byte and compares it with the manifest's digests of files and of each leaf of each tensor. `threads`: 0
+  // chooses up to four, depending on the size. `on_bytes` is called by one thread at a time. DataLoss names the first
+  // wrong file, or tensor and range. Cancelled: `stop` became true.
   absl::Status VerifyContent(const std::atomic<bool>* stop = nullptr, const OnBytes& on_bytes = nullptr,
                              int threads = 0) const;
 
-  // Hands the bytes of layout()[tensor] to `take`, leaf by leaf, each after it was compared with its digest. DataLoss:
-  // they are not those of the manifest. Of a manifest of format version 1, which has no leaves, that is known after the
-  // last piece only. Errors of `take` end it.
+  // Passes the bytes of layout()[tensor] to `take`, leaf by leaf, each after its digest was verified. DataLoss: the
+  // bytes are not those of the manifest; format version 1 has no leaves, so there this is known only after the last
+  // piece. An error of `take` ends the call and is returned.
   absl::Status StreamTensor(size_t tensor, const TakeBytes& take) const;
 
-  // The digests computed from the files' bytes alone, in the order of layout().
+  // Computes the digests from the bytes of the files alone, in the order of layout().
   absl::StatusOr<StateDigests> ComputeDigests() const;
 
   const Manifest& manifest() const { return manifest_; }
@@ -63,34 +63,34 @@ class CheckpointReader {
   // The state, sorted by name.
   const std::vector<CheckpointTensor>& layout() const { return layout_; }
 
-  // A tensor as the files of its group have it.
+  // A tensor in the files of its group.
   struct TensorInFile {
-    TensorSpec spec;      // under its name there
+    TensorSpec spec;      // with the name that the file uses
     size_t position = 0;  // in layout()
   };
   std::vector<TensorInFile> TensorsOf(absl::string_view group) const;
-  // Bytes of the tensors of `group`; empty: of all of them.
+  // The bytes of all tensors of `group`; of all groups if empty.
   uint64_t TensorBytes(absl::string_view group = "") const;
 
-  // Reads a whole tensor or a part of it.
+  // Reads out.size() bytes of a tensor, from `offset`.
   absl::Status ReadTensor(absl::string_view name, uint64_t offset, absl::Span<char> out) const;
 
-  // Reads `out.size()` bytes of a share's stream from `offset`. `plan` comes from PlanShards over `layout`, which must
-  // list the same tensors as this checkpoint (in any order); the number of shares may be any.
+  // Reads `out.size()` bytes of a share's stream from `offset`. `share` comes from PlanShares over `layout`, which must
+  // list the same tensors as this checkpoint (in any order); the number of shares is free.
   absl::Status ReadShare(absl::Span<const CheckpointTensor> layout, const Share& share, uint64_t offset,
                          absl::Span<char> out) const;
 
-  // OK when the checkpoint holds exactly the tensors of `layout`, in any order. FailedPrecondition names the first
+  // OK if the checkpoint holds exactly the tensors of `layout`, in any order. FailedPrecondition names the first
   // difference.
   absl::Status CheckLayout(absl::Span<const CheckpointTensor> layout) const;
 
-  // The text of job.yaml as it was saved.
+  // The job.yaml that was saved with the checkpoint.
   absl::StatusOr<std::string> ReadJob() const;
 
  private:
   CheckpointReader(const Storage& storage, std::string path) : storage_(&storage), path_(std::move(path)) {}
 
-  // A file that is missing while the checkpoint is there is damage, not an absence to be handled.
+  // Turns NotFound of a file into DataLoss while the checkpoint itself exists.
   absl::Status ExplainMissing(const absl::Status& status) const;
   absl::Status OpenFiles();
   absl::Status CheckTensors() const;
@@ -101,8 +101,8 @@ class CheckpointReader {
     size_t tensor = 0;
     uint64_t index = 0;
   };
-  // Reads leaves on so many threads (as VerifyContent), and hands each to `take` on one of them. The first error in
-  // their order ends it.
+  // Reads all leaves on `threads` threads (as VerifyContent), and passes each to `take` on one of them. Returns the
+  // first error in the order of leaves.
   absl::Status ForEachLeaf(int threads, const std::atomic<bool>* stop,
                            const std::function<absl::Status(const Leaf&, absl::string_view)>& take) const;
   absl::Status ReadLeaf(const Leaf& leaf, std::vector<char>& out) const;
@@ -121,29 +121,29 @@ class CheckpointReader {
 // One line of `checkpoint ls`.
 struct CheckpointSummary {
   std::string name;     // "step-000001200"
-  std::string path;     // where it lies
+  std::string path;     // the folder
   absl::Status status;  // of Open
   Manifest manifest;    // empty when the status is not OK
 };
 
-// Where the checkpoints of a job are, in any order.
+// The folders of a job's checkpoints, in any order.
 using CheckpointPaths = std::vector<std::string>;
 
-// Those of a directory. An empty list when there is none.
+// The checkpoints of a directory; empty if there are none.
 absl::StatusOr<CheckpointPaths> CheckpointsOfDirectory(const Storage& storage);
-// Those that a job in a bucket has by this record of its log.
+// The checkpoints that a job in a bucket has according to this record of its log.
 CheckpointPaths CheckpointsOfRecord(const CommitRecord& record);
 
-// Opens each of them, newest first; one that was removed meanwhile is left out.
+// Opens all of `paths`, newest first; leaves out those that were removed meanwhile.
 absl::StatusOr<std::vector<CheckpointSummary>> ListCheckpoints(const Storage& storage, const CheckpointPaths& paths);
-// Every checkpoint of a directory.
+// All checkpoints of a directory.
 absl::StatusOr<std::vector<CheckpointSummary>> ListCheckpoints(const Storage& storage);
 
-// Opens the checkpoint of a step, or the newest one that opens. NotFound when there is none; for a step that is there
-// and damaged, its error.
+// Opens the checkpoint of `step`, or the newest one that opens. NotFound: there is none. If the one of `step` is
+// damaged, returns its error.
 absl::StatusOr<CheckpointReader> OpenCheckpoint(const Storage& storage, const CheckpointPaths& paths,
                                                 std::optional<int64_t> step);
-// The same of a directory.
+// As above, for a directory.
 absl::StatusOr<CheckpointReader> OpenCheckpoint(const Storage& storage, std::optional<int64_t> step);
 
 }  // namespace lockstep::chief

@@ -1,4 +1,4 @@
-// A small state and a save of it, for tests of what stores checkpoints.
+// Test helpers for code that stores checkpoints: a small state, saves of it, and a chief.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_CHIEF_CHECKPOINT_CHECKPOINT_TEST_UTIL_H_
@@ -89,14 +89,14 @@ inline DirectoryMark SmallMark(bool published) {
   return mark;
 }
 
-// Begins to send share k of a save of this state.
+// Begins to send share `share` of a save of this state.
 inline absl::StatusOr<ShareReceiver> BeginShare(const std::shared_ptr<ShardSink>& sink, const SmallState& state,
                                                 int share) {
   const ShareProof proof = ProofOf(state.Digests(), sink->share(share));
   return ShareReceiver::Begin(sink, static_cast<uint32_t>(share), TensorDigestBytes(proof), LeafDigestBytes(proof));
 }
 
-// Sends it whole, in chunks.
+// Sends a whole share, in chunks of `chunk` bytes.
 inline absl::Status SendShare(const std::shared_ptr<ShardSink>& sink, const SmallState& state, int share,
                               size_t chunk = 100) {
   LS_ASSIGN_OR_RETURN(ShareReceiver receiver, BeginShare(sink, state, share));
@@ -143,7 +143,7 @@ struct SmallChief {
   }
   explicit SmallChief(Storage& storage) : log(storage), older_terms(storage), registry(log, older_terms) {}
 
-  // Puts into the log that the directory belongs to this, and what the store knows of.
+  // Records the history of the directory, and the store's checkpoints, in the log.
   absl::Status SetHistory(const DirectoryMark& mark) {
     return log.Change("the history", [&](CommitRecord& record) {
       record.set_job_id(mark.job_id());
@@ -167,7 +167,7 @@ struct SmallChief {
   std::vector<std::string> messages;
 };
 
-// What lies in a directory.
+// The names in a directory.
 inline std::vector<std::string> Names(const Storage& storage, absl::string_view path) {
   std::vector<std::string> names;
   const auto entries = storage.List(path).value();

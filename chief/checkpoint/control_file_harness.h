@@ -1,4 +1,5 @@
-// What control file tests share: a directory with two checkpoints, and that nothing of it was lost.
+// Shared helpers for tests of damaged control files: a directory with two checkpoints, and a check that nothing of it
+// was lost.
 //
 // Threading: thread-compatible; tests only.
 #ifndef LOCKSTEP_CHIEF_CHECKPOINT_CONTROL_FILE_HARNESS_H_
@@ -17,7 +18,7 @@
 
 namespace lockstep::chief {
 
-// Steps 10 and 20, published by term 1; term 2 looked at them and did nothing more.
+// Publishes steps 10 and 20 in term 1; term 2 only takes over.
 inline void PrepareWithLog(MemoryStorage& storage) {
   auto first = SmallChief::Start(storage, 5).value();
   for (const int64_t step : {10, 20}) REQUIRE(first->Save(SmallState(step)).ok());
@@ -25,7 +26,7 @@ inline void PrepareWithLog(MemoryStorage& storage) {
   REQUIRE(SmallChief::Start(storage, 5).ok());
 }
 
-// The same as a program without a log left it.
+// The same directory, as an earlier program without a log would have left it.
 inline void Prepare(MemoryStorage& storage) {
   PrepareWithLog(storage);
   MakeOlder(storage);

@@ -1,4 +1,4 @@
-// Makes a checkpoint one of manifest format version 1, as earlier programs wrote it, for tests of what reads such.
+// Test helpers that turn a checkpoint into one of manifest format version 1, as earlier programs wrote it.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_CHIEF_CHECKPOINT_FORMAT_1_H_
@@ -19,7 +19,7 @@
 
 namespace lockstep::chief {
 
-// The manifest's bytes in format version 1, with this state digest.
+// The bytes of `manifest` in format version 1.
 inline std::string EncodeFormat1(Manifest manifest) {
   const std::string zeros(64, '0');
   manifest.set_format_version(1);
@@ -32,8 +32,7 @@ inline std::string EncodeFormat1(Manifest manifest) {
   return json;
 }
 
-// Replaces the manifest of the checkpoint at `path`, and what the log says of it. Returns the state digest that it has
-// now.
+// Replaces the manifest of the checkpoint at `path` by one of version 1, also in the log. Returns its new state digest.
 inline absl::StatusOr<std::string> MakeFormat1(Storage& storage, JobLog& log, const std::string& path) {
   LS_ASSIGN_OR_RETURN(const CheckpointReader reader, CheckpointReader::Open(storage, path));
   Manifest manifest = reader.manifest();

@@ -1,7 +1,7 @@
-// The frozen share of a save (common/checkpoint_format/shares.h) as files that an earlier checkpoint has: what of it a
-// save can take over instead of asking a worker for it.
+// Finds the files of an earlier checkpoint that a save can reuse as its frozen share
+// (common/checkpoint_format/shares.h), instead of asking a worker for it.
 //
-// Threading: immutable.
+// Threading: thread-safe (a pure function).
 #ifndef LOCKSTEP_CHIEF_CHECKPOINT_FROZEN_FILES_H_
 #define LOCKSTEP_CHIEF_CHECKPOINT_FROZEN_FILES_H_
 
@@ -18,13 +18,14 @@
 namespace lockstep::chief {
 
 struct FrozenFiles {
-  std::vector<std::string> from;        // one for each file of the share, relative to the checkpoint that has it
-  std::vector<ManifestFile> files;      // entries of the save's manifest, under the names that they get there
-  std::vector<ManifestTensor> tensors;  // likewise, in the order of the share's pieces
+  std::vector<std::string> from;        // a path for each file of the share, relative to the earlier checkpoint
+  std::vector<ManifestFile> files;      // their entries in the save's manifest, with their new names
+  std::vector<ManifestTensor> tensors;  // the entries of their tensors, in the order of the share's pieces
   std::vector<Sha256Digest> digests;    // of `tensors`
 };
 
-// NotFound: the files of this checkpoint hold other tensors, or have no leaves (format version 1).
+// The files of the checkpoint with `manifest` that hold the tensors of `share`. NotFound: its files hold other tensors,
+// or have no leaves (format version 1).
 absl::StatusOr<FrozenFiles> FindFrozenFiles(absl::Span<const CheckpointTensor> layout, const Share& share,
                                             const Manifest& manifest);
 

@@ -1,4 +1,4 @@
-// Directories as programs without a commit log left them, for tests of how they are carried over.
+// Test helpers that make directories as programs without a commit log left them.
 //
 // Threading: thread-compatible; tests only.
 #ifndef LOCKSTEP_CHIEF_CHECKPOINT_OLDER_DIRECTORY_H_
@@ -23,8 +23,8 @@ inline void PutFile(Storage& storage, const std::string& path, const std::string
   REQUIRE(WriteNewFile(storage, path, content, Access::kShared).ok());
 }
 
-// Writes what the newest record of the log says into the files of such a program, and removes the log. Each term's list
-// has what the terms before it published.
+// Writes the facts of the log's newest record into the files of such a program, and removes the log. The list of each
+// term has the checkpoints that the terms before it published.
 inline void MakeOlder(Storage& storage) {
   JobLog log(storage);
   const CommitRecord record = log.Read().value().value();

@@ -1,4 +1,4 @@
-// The tensors of a checkpoint in one safetensors file, as other programs load them.
+// Exports tensors of a checkpoint to one safetensors file, as other programs load it.
 //
 // Threading: thread-safe; blocks on both storages.
 #ifndef LOCKSTEP_CHIEF_CHECKPOINT_SAFETENSORS_EXPORT_H_
@@ -18,11 +18,10 @@ struct SafetensorsExport {
   uint64_t bytes = 0;  // of the file
 };
 
-// Writes the tensors of `group` (kModelGroup, …) to `path` of `storage`, under the names that the checkpoint's files
-// use, durably, in place of a file that may be there. Each tensor is read once and compared with its digest on the way.
-// After an error `path` holds what it held before. `on_bytes` hears how many more bytes of tensors were written.
-// NotFound: the checkpoint has no such group, or was removed meanwhile. DataLoss: it is damaged. Else codes of the
-// storages.
+// Writes the tensors of `group` (kModelGroup, …) durably to `path` of `storage`, under the names in the checkpoint's
+// files; replaces an existing file. Each tensor is read once and verified on the way. After an error `path` has its old
+// content. `on_bytes` receives the number of tensor bytes written since the last call. NotFound: the checkpoint has no
+// such group, or was removed meanwhile. DataLoss: it is damaged. Else codes of the storages.
 absl::StatusOr<SafetensorsExport> ExportSafetensors(const CheckpointReader& checkpoint, absl::string_view group,
                                                     Storage& storage, absl::string_view path,
                                                     const CheckpointReader::OnBytes& on_bytes = nullptr);

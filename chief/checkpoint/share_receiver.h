@@ -1,8 +1,8 @@
-// The stream of one sender of a share, on its way into a save (shard_sink.h). Puts it together leaf by leaf and
-// compares each leaf with what the members announced, before it is written: a wrong byte is blamed on this sender, its
-// tensor and its range, and another holder continues where the last right leaf ended.
+// Receives one sender's stream of a share of a save (shard_sink.h). Assembles leaves and compares each with the
+// announced digest before it is written. So a wrong byte is attributed to this sender, a tensor and a range, and
+// another holder continues behind the last right leaf.
 //
-// Threading: thread-compatible. Add blocks on the storage. Holds up to 4 MiB.
+// Threading: thread-compatible. Add blocks on the storage. Uses up to 4 MiB of memory.
 #ifndef LOCKSTEP_CHIEF_CHECKPOINT_SHARE_RECEIVER_H_
 #define LOCKSTEP_CHIEF_CHECKPOINT_SHARE_RECEIVER_H_
 
@@ -20,18 +20,17 @@ namespace lockstep::chief {
 
 class ShareReceiver {
  public:
-  // `tensor_digests` and `leaf_digests` as the sender gave them (ShareProof). InvalidArgument: no such share, or not as
-  // many digests as it needs. DataLoss: they do not make the digest that was announced.
+  // `tensor_digests` and `leaf_digests`: as sent (ShareProof). InvalidArgument: no such share, or a wrong number of
+  // digests. DataLoss: they do not combine to the announced digest.
   static absl::StatusOr<ShareReceiver> Begin(std::shared_ptr<ShardSink> sink, uint32_t share,
                                              absl::string_view tensor_digests, absl::string_view leaf_digests);
 
-  // The next bytes of the share's stream, which begins at its first byte whatever is there already. DataLoss: a
-  // leaf is another one than was announced, so the sender's memory is wrong. Aborted: `crc32c` is not theirs, so they
-  // are to be sent again. InvalidArgument: they go beyond the end. Else codes of
-  // ShardSink::AcceptLeaf.
+  // Takes the next bytes of the share's stream, which begins at its first byte, whatever is stored already. DataLoss: a
+  // leaf is not the announced one, so the sender's memory is wrong. Aborted: `crc32c` does not match `bytes`, so they
+  // must be sent again. InvalidArgument: they go beyond the end. Else codes of ShardSink::AcceptLeaf.
   absl::Status Add(absl::string_view bytes, uint32_t crc32c);
 
-  // The stream has ended. Aborted: too early.
+  // The stream has ended. Aborted: the share is not complete.
   absl::Status End() const;
 
  private:
@@ -51,9 +50,9 @@ class ShareReceiver {
   std::shared_ptr<ShardSink> sink_;
   int share_;
   ShareProof proof_;
-  size_t piece_ = 0;     // of the leaf that comes next
+  size_t piece_ = 0;     // the piece of the next leaf
   size_t leaf_ = 0;      // in its piece
-  std::string pending_;  // of this leaf
+  std::string pending_;  // the received bytes of the next leaf
 };
 
 }  // namespace lockstep::chief

@@ -1,4 +1,4 @@
-// A checkpoint as TensorFlow loads it: an index and its data files (docs/formats/tensorflow.md).
+// Exports a checkpoint in the format of TensorFlow: an index and its data files (docs/formats/tensorflow.md).
 //
 // Threading: thread-safe; blocks on both storages.
 #ifndef LOCKSTEP_CHIEF_CHECKPOINT_TENSORFLOW_EXPORT_H_
@@ -17,17 +17,17 @@ namespace lockstep::chief {
 
 struct TensorflowExport {
   uint64_t bytes = 0;  // of all files
-  // The folder's file `checkpoint` names it, as the one written last; false: that file is another program's, and stays.
+  // Whether the file `checkpoint` of the folder names this export as the newest; false: that file is another program's
+  // and stays.
   bool is_newest = true;
 };
 
-// Writes PREFIX.index and its data files to `storage`, durably, and names them in the file `checkpoint` beside them
-// unless another program wrote that. Each tensor is read once and compared with its digest on the way. After an error
-// nothing is there that was not before, or all but the file `checkpoint`. `on_bytes` hears how many more bytes of
-// tensors were written.
-// AlreadyExists: a checkpoint of that prefix is there, or a data file of its name. FailedPrecondition: `plan` is of
-// another metagraph. NotFound: the checkpoint was removed meanwhile. DataLoss: it is damaged. Else codes of the
-// storages.
+// Writes PREFIX.index and its data files durably to `storage`, and names them in the file `checkpoint` beside them,
+// unless another program wrote that file. Each tensor is read once and verified on the way. After an error either
+// nothing new exists, or only the file `checkpoint` lacks the new name. `on_bytes` receives the number of tensor bytes
+// written since the last call. AlreadyExists: a checkpoint or a data file of that prefix exists. FailedPrecondition:
+// `plan` is of another metagraph. NotFound: the checkpoint was removed meanwhile. DataLoss: it is damaged. Else codes
+// of the storages.
 absl::StatusOr<TensorflowExport> ExportTensorflow(const CheckpointReader& checkpoint, const TensorflowPlan& plan,
                                                   Storage& storage, absl::string_view prefix,
                                                   const CheckpointReader::OnBytes& on_bytes = nullptr,

@@ -1,7 +1,7 @@
-// What of a job's state goes into a TensorFlow checkpoint, and under which keys (docs/formats/tensorflow.md). A pure
-// function of the metagraph.
+// Plans a TensorFlow checkpoint: which tensors of a job's state it contains, and under which keys
+// (docs/formats/tensorflow.md). A pure function of the metagraph.
 //
-// Threading: immutable.
+// Threading: thread-safe (a pure function).
 #ifndef LOCKSTEP_CHIEF_CHECKPOINT_TENSORFLOW_PLAN_H_
 #define LOCKSTEP_CHIEF_CHECKPOINT_TENSORFLOW_PLAN_H_
 
@@ -16,28 +16,28 @@
 namespace lockstep::chief {
 
 struct TensorflowChoice {
-  bool average = false;       // the average of the weights as the model, and no optimizer
+  bool average = false;       // the averaged weights take the place of the model's; no optimizer
   bool weights_only = false;  // no optimizer
 };
 
 struct TensorflowVariable {
   TensorSpec spec;     // under its key
-  std::string tensor;  // of the state, which gives its bytes; empty: they are `bytes`
+  std::string tensor;  // the state tensor with its bytes; empty: they are `bytes`
   std::string bytes;
 };
 
 struct TensorflowPlan {
   std::vector<TensorflowVariable> variables;
   std::string graph;  // value of kObjectGraphKey
-  int weights = 0;    // of the variables: those of the model, and slots of the optimizer
+  int weights = 0;    // the number of model variables; `slots`: of optimizer slots
   int slots = 0;
-  std::vector<std::string> left_out;  // tensors of the chosen groups that mean nothing to TensorFlow
+  std::vector<std::string> left_out;  // tensors of the chosen groups that TensorFlow has no place for
 
   uint64_t TotalBytes() const;
 };
 
-// The variables of a state after `step` updates: model/… for the model's, a slot per parameter and kind, the
-// optimizer's counters, save_counter. InvalidArgument: the second name of a tied weight is the beginning of another's.
+// The variables of a state after `step` updates: model/… for those of the model, a slot per parameter and kind, the
+// optimizer's counters, save_counter. InvalidArgument: the second name of a tied weight is a prefix of another name.
 absl::StatusOr<TensorflowPlan> PlanTensorflow(const MetaGraph& metagraph, int64_t step, const TensorflowChoice& choice);
 
 }  // namespace lockstep::chief

@@ -1,5 +1,5 @@
-// A small state with everything that an export to TensorFlow tells apart: layers, a tied weight, a running statistic, a
-// count of the steps, a table of another type, slots, exponents and averages. For tests.
+// A small state with all kinds of tensors that an export to TensorFlow distinguishes, for tests: layers, a tied weight,
+// a running statistic, a step counter, a table of another type, slots, exponents and averages.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_CHIEF_CHECKPOINT_TENSORFLOW_TEST_STATE_H_
@@ -27,7 +27,7 @@ inline MetaGraph TensorflowTestGraph(OptimizerKind optimizer = OptimizerKind::kA
   return metagraph;
 }
 
-// Element i of tensor t is t + i / 4; what counts steps is `step`, and second names have the bytes of the first.
+// Element i of tensor t is t + i / 4; step counters are `step`, and second names have the bytes of the first.
 inline SmallState TensorflowTestState(const MetaGraph& metagraph, int64_t step) {
   const StateLayout layout = MakeStateLayout(metagraph);
   SmallState state(step);

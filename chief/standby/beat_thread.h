@@ -1,7 +1,8 @@
-// Tells standby chiefs that this one lives. It has a thread of its own: what keeps the storage's thread for long (a
-// checkpoint that is read through, a retention that removes a hundred files) makes no chief look dead.
+// Shows standby chiefs that this one lives. It has a thread of its own, so that long work of the storage thread
+// (verifying a checkpoint, removing a hundred files) does not make the chief look dead.
 //
-// Threading: owns one thread, which blocks on the storage; the destructor waits for what it is at.
+// Threading: thread-compatible; owns one thread, which blocks on the storage. The destructor waits for its current
+// write.
 #ifndef LOCKSTEP_CHIEF_STANDBY_BEAT_THREAD_H_
 #define LOCKSTEP_CHIEF_STANDBY_BEAT_THREAD_H_
 
@@ -22,8 +23,8 @@ namespace lockstep::chief {
 
 class BeatThread {
  public:
-  // `write` makes one beat, `workers` counts the workers with an open session; both are called by the thread. `look` is
-  // how often it is asked whether a beat is due.
+  // `write` makes one beat; `workers` returns the number of workers with an open session; the thread calls both.
+  // `look`: the interval of checks whether a beat is due.
   BeatThread(std::function<absl::Status()> write, std::function<size_t()> workers,
              absl::Duration look = absl::Seconds(1))
       : write_(std::move(write)), workers_(std::move(workers)), look_(look), thread_([this] { Run(); }) {}

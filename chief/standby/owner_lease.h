@@ -1,10 +1,11 @@
-// A chief's key in etcd, under a lease: while it is there, the chief of that term lives; where it is, the key says.
-// When it goes, a standby takes the job over at once (stand_by.h). Who is the chief is the commit log's to say: each
-// term has a key of its own, and nobody reads that of an older one.
+// A chief's key in etcd, under a lease. While it exists, the chief of that term lives; its value is the chief's
+// address. When it disappears, a standby takes the job over at once (stand_by.h). The commit log alone decides which
+// process is the chief: each term has a key of its own, and keys of older terms are not read.
 //
-// A chief that has been without workers for ChiefBeat::kAlone lets the key go: a standby elsewhere may reach them.
+// A chief that has been without workers for ChiefBeat::kAlone gives the key up, as a standby elsewhere may reach them.
 //
-// Threading: owns one thread, which blocks on etcd; the destructor waits for what it is at, and gives the lease back.
+// Threading: thread-compatible; owns one thread, which blocks on etcd. The destructor waits for its current call and
+// returns the lease.
 #ifndef LOCKSTEP_CHIEF_STANDBY_OWNER_LEASE_H_
 #define LOCKSTEP_CHIEF_STANDBY_OWNER_LEASE_H_
 
@@ -24,11 +25,12 @@ namespace lockstep::chief {
 
 class OwnerLease {
  public:
-  // etcd looks for leases that have ended twice a second, so that the key goes within 3.5 s.
+  // etcd removes expired leases twice a second, so the key disappears within 3.5 s.
   static constexpr absl::Duration kLasts = absl::Seconds(3);
   static constexpr absl::Duration kEvery = absl::Milliseconds(700);
 
-  // `address`: HOST:PORT. `workers` counts the workers with an open session; the thread calls it. `etcd` is not owned.
+  // `address`: HOST:PORT. `workers` returns the number of workers with an open session; the thread calls it. `etcd` is
+  // not owned.
   OwnerLease(EtcdClient* etcd, int64_t term, std::string address, std::function<size_t()> workers);
   ~OwnerLease();
   OwnerLease(const OwnerLease&) = delete;
@@ -36,7 +38,7 @@ class OwnerLease {
 
  private:
   void Run();
-  // Keeps the lease, or takes one and puts the key under it.
+  // Renews the lease, or takes one and puts the key under it.
   absl::Status Hold();
   absl::Status GiveBack();
 
@@ -44,7 +46,7 @@ class OwnerLease {
   const std::string key_;
   const std::string address_;
   const std::function<size_t()> workers_;
-  int64_t lease_ = 0;  // of the thread; 0: none
+  int64_t lease_ = 0;  // used by the thread; 0: none
   Mutex mutex_;
   CondVar changed_;
   bool stop_ GUARDED_BY(mutex_) = false;

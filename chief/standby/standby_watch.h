@@ -1,12 +1,13 @@
-// Decides when a standby chief takes a job over. Pure: looks at the job's directory come in with the time of each.
+// Decides when a standby chief takes a job over. Pure: it receives each look at the job's directory with its time.
 //
 //   1 kWatching ──its lease ended, it is gone or silent──▶ 2 kTakeOver ──the claim was lost to another──▶ 1
 //        └──────the job ended, as its log says────────────────▶ 3 kEnd
 //
 // Invariants
-//   * Only time between two looks that went through counts as silence, and at most kLongestLook of it: a storage that
-//     hangs for everybody makes no chief look dead.
-//   * Taking over a chief that lives is no harm but the time of a restart: the commit log decides who is the chief.
+//   * Only time between two successful looks counts as silence, and at most kLongestLook of it: a storage that hangs
+//     for everybody makes no chief look dead.
+//   * Taking over from a live chief costs no more than the time of a restart: the commit log decides which one is the
+//     chief.
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_CHIEF_STANDBY_STANDBY_WATCH_H_
 #define LOCKSTEP_CHIEF_STANDBY_STANDBY_WATCH_H_
@@ -21,10 +22,10 @@ namespace lockstep::chief {
 
 // What one look at a job's directory shows.
 struct JobSight {
-  int64_t term = 0;               // of the newest record of the log; 0: no chief has begun the job
+  int64_t term = 0;               // term of the log's newest record; 0: no chief has begun the job
   int64_t record = 0;             // its number
   bool serves = false;            // that chief listens; until then it reads the newest checkpoint and writes nothing
-  std::string beat;               // what the chief writes again and again while it serves
+  std::string beat;               // the chief's newest beat
   std::optional<int> ended_with;  // the exit code of the chief of this term, when it ended by itself
   std::optional<std::string> lock_holder;  // that chief, while it holds the directory's lock here
 
@@ -35,28 +36,29 @@ class StandbyWatch {
  public:
   static constexpr absl::Duration kLookEvery = absl::Seconds(1);
   static constexpr absl::Duration kSilence = absl::Seconds(15);
-  static constexpr absl::Duration kTakingOver = absl::Minutes(5);  // of a chief that does not serve yet
+  static constexpr absl::Duration kTakingOver = absl::Minutes(5);  // the limit for a chief that does not serve yet
   static constexpr absl::Duration kLongestLook = absl::Seconds(2);
 
   enum class Verdict { kWatching, kTakeOver, kEnd };
 
-  // A look that went through at `now`, of a monotonic clock. After kTakeOver it begins anew.
+  // A successful look at `now`, of a monotonic clock. After kTakeOver the watch begins anew.
   Verdict Look(absl::Time now, const JobSight& sight);
-  // What etcd says of the lease of the chief of this term. True: it was there and is gone; look now.
+  // Whether the chief of this term has a lease, according to etcd. Returns true if it had one and has lost it: look at
+  // once.
   bool LeaseEnded(int64_t term, bool leased);
   // A look that failed.
   void LookFailed() { last_look_.reset(); }
 
-  // Why it decided so, for people.
+  // The reason of the last verdict, for people.
   const std::string& reason() const { return reason_; }
-  // With kEnd: how the job ended.
+  // With kEnd: the job's exit code.
   int exit_code() const { return exit_code_; }
 
  private:
   Verdict TakeOver(std::string reason);
 
-  int64_t leased_term_ = 0;   // whose lease was seen; 0: nobody's
-  bool lease_ended_ = false;  // and it is there no more
+  int64_t leased_term_ = 0;   // the term whose lease was seen; 0: none
+  bool lease_ended_ = false;  // that lease is gone
   std::optional<JobSight> seen_;
   std::optional<absl::Time> last_look_;
   absl::Duration silence_ = absl::ZeroDuration();

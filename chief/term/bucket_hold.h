@@ -1,13 +1,13 @@
-// A job's bucket in the hands of one chief. A claim is one append to the commit log, and nothing else is taken over:
-//   * what a chief writes lies under its final name, in folders that have its term and a random number in their names,
-//     and counts when its record names it; the record of a chief that was followed finds its slot taken
-//   * every call that writes or removes looks for a newer term first, so that a chief that was followed ends soon. What
-//     it may still do between that look and its request harms nobody: small files that it replaces are hints, or have
-//     the same bytes whoever writes them, or have its term in their name
-//   * it removes only what no record names any more
+// A job's bucket, held by one chief. A claim is one append to the commit log; nothing else is taken over:
+//   * A chief writes under final names, in folders whose names have its term and a random number. They count once its
+//     record names them. A chief that was succeeded cannot append its record, as the slot is taken.
+//   * Every call that writes or removes first looks for a newer term, so that a chief that was succeeded ends soon.
+//     What it may still do between that look and its request is harmless: the small files that it replaces are hints,
+//     or have the same bytes whoever writes them, or have its term in their name.
+//   * It removes only what no record names any more.
 //
 // Invariants
-//   * What is under a name of this term was written by this process.
+//   * Everything under a name of this term was written by this process.
 // Threading: thread-compatible; every call blocks on the store.
 #ifndef LOCKSTEP_CHIEF_TERM_BUCKET_HOLD_H_
 #define LOCKSTEP_CHIEF_TERM_BUCKET_HOLD_H_
@@ -36,9 +36,9 @@ class BucketHold final : public TermHold {
   static absl::StatusOr<std::unique_ptr<BucketHold>> Take(BucketStorage& bucket, TermRegistry& registry,
                                                           const TermOwner& owner);
 
-  // Removes what chiefs of lower terms left and `record`, the newest one, which is of this term, does not name: saves
-  // that did not come to their record, uploads that never became an object, passing files. What cannot be removed is
-  // said in `messages` and goes at the next start. Aborted with IsFenced.
+  // Removes what chiefs of lower terms left and `record` does not name: saves that were never recorded, uploads that
+  // never became an object, temporary files. `record`: the newest one, of this term. `messages` say what could not be
+  // removed; the next start tries again. Aborted with IsFenced.
   absl::Status Sweep(const CommitRecord& record, std::vector<std::string>& messages);
 
   bool in_bucket() const override { return true; }

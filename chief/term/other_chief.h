@@ -1,4 +1,4 @@
-// The chief that runs a job already, on this machine, as far as its lock tells.
+// Finds a chief that already runs the job on this machine, as far as its lock shows.
 //
 // Threading: thread-safe; blocks.
 #ifndef LOCKSTEP_CHIEF_TERM_OTHER_CHIEF_H_
@@ -14,17 +14,17 @@
 
 namespace lockstep::chief {
 
-// FailedPrecondition with the remedy. `held`: "DIR/chief/lock is held by the chief with pid 7 on host a".
+// The FailedPrecondition error with its remedy. `held`: "DIR/chief/lock is held by the chief with pid 7 on host a".
 absl::Status OtherChiefError(const Storage& storage, absl::string_view held);
 
-// What a chief leaves in the lock file: "the chief with pid 7 on host a".
+// The text that a chief writes into the lock file: "the chief with pid 7 on host a".
 std::string LockText(int64_t pid, absl::string_view host);
 
-// The chief that holds the lock of the directory, as LockText says it, while a process of this machine
-// does; takes no lock itself, which another chief could meet. nullopt too where it cannot be known.
+// The text of the lock (LockText) while a process of this machine holds it; nullopt if none does or it cannot be known.
+// Takes no lock itself, as that could hinder another chief.
 std::optional<std::string> LockHolderHere(const Storage& storage);
 
-// OtherChiefError while a process of this machine holds the lock of the directory (LockHolderHere).
+// OtherChiefError if a process of this machine holds the lock of the directory (LockHolderHere); else OK.
 absl::Status CheckNoOtherChief(const Storage& storage);
 
 }  // namespace lockstep::chief

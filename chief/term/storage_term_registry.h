@@ -1,5 +1,5 @@
-// Terms as directories: chief/term-000007, claimed by an exclusive create, which the storage makes atomic and durable.
-// So programs without a commit log claimed them; directories of those are still claimed so, once.
+// Terms as directories (chief/term-000007), each claimed by an exclusive create, which the storage makes atomic and
+// durable. Programs without a commit log used only these; in their directories a chief claims one once more.
 //
 // Threading: thread-compatible; every call blocks.
 #ifndef LOCKSTEP_CHIEF_TERM_STORAGE_TERM_REGISTRY_H_

@@ -1,5 +1,5 @@
-// Rule 13: how a chief takes over a job's directory, and how it notices that another took it from it. A bucket is taken
-// over by the claim alone (bucket_hold.h).
+// How a chief takes over a job's directory, and how it notices that another one took it over (rule 13). A bucket is
+// taken over by the claim alone (bucket_hold.h).
 //
 //   1 lock       another chief of this machine alive → FailedPrecondition with its pid and host
 //   2 claim      the next term, by exclusive create
@@ -14,11 +14,11 @@
 // Everything the chief writes goes to staging/<term>/ first and is published by one rename, so a fenced chief cannot
 // publish anything, not even its address.
 //
-// A staging directory that is gone was taken by a newer chief, or somebody removed it by hand. Steps 3 and 4 are done
-// again then, under the same term. That is as safe as at the claim: a chief that claimed before the recheck is seen by
-// it, and this one is fenced; one that claims later finds the new directory in its step 5. Nothing is staged before a
-// recheck has passed, also when one failed in between. Where chief/term-<n>/ is gone as well, the storage was unmounted
-// or all of it was removed: nothing is made there.
+// A missing staging directory was taken by a newer chief or removed by hand. Steps 3 and 4 are then repeated under the
+// same term. That is as safe as at the claim: the recheck sees a chief that claimed before it, so this one is fenced; a
+// chief that claims later finds the new directory in its step 5. Nothing is staged before a recheck has passed, even if
+// one failed in between. If chief/term-<n>/ is missing too, the storage was unmounted or removed as a whole: nothing is
+// made there.
 // Threading: thread-compatible; every call blocks.
 #ifndef LOCKSTEP_CHIEF_TERM_TERM_CLAIM_H_
 #define LOCKSTEP_CHIEF_TERM_TERM_CLAIM_H_
@@ -36,18 +36,18 @@
 
 namespace lockstep::chief {
 
-// What to do while another chief of this machine holds the directory's lock. The lock spares a user who starts a second
-// one by mistake a surprise; the term decides.
+// What to do while another chief of this machine holds the directory's lock. The lock only protects a user who starts a
+// second chief by mistake; the term decides.
 enum class IfLocked {
   kRefuse,
-  kTakeOver,  // that chief is known to do nothing
+  kTakeOver,  // that chief is known to be inactive
 };
 
-// What a chief does to its job's place, and no chief before it can do any more. A directory and a bucket
-// (bucket_hold.h) have one each.
+// All changes that a chief makes to its job's place, which no earlier chief can make any more. There is one
+// implementation for a directory and one for a bucket (bucket_hold.h).
 class TermHold {
  public:
-  // Takes a directory over (steps 1 to 5). Neither `storage` nor `registry` is owned; both must outlive the hold.
+  // Takes over a directory (steps 1 to 5). Neither `storage` nor `registry` is owned; both must outlive the hold.
   // FailedPrecondition: another chief holds the lock. Aborted: a newer term exists (see IsFenced).
   static absl::StatusOr<std::unique_ptr<TermHold>> Take(Storage& storage, TermRegistry& registry,
                                                         const TermOwner& owner, IfLocked if_locked = IfLocked::kRefuse);
@@ -59,53 +59,53 @@ class TermHold {
   // OK while no newer term was claimed; else an Aborted status for which IsFenced is true, naming its owner.
   absl::Status CheckCurrent() const;
 
-  // OK while this term's claim is there and is the newest. NotFound: it is gone; Aborted as CheckCurrent.
+  // OK while this term's claim exists and is the newest. NotFound: it is gone. Aborted: as CheckCurrent.
   absl::Status CheckSamePlace() const;
 
   // Turns the error of a failed write into the fenced status when a newer term is the cause; else returns it as it is.
   absl::Status Explain(absl::Status error) const;
 
-  // Whether nothing is moved here: data lies under its final name from the first byte and counts when a record of the
-  // log names it; what is set aside stays where it is, and a record has to say so.
+  // Whether the place is a bucket, where nothing is moved: data is stored under its final name and counts once a record
+  // of the log names it; what is set aside stays where it is, and a record must say so.
   virtual bool in_bucket() const = 0;
 
-  // Takes the place's lock where this chief has none and nobody holds it. Codes of the storage.
+  // Takes the lock of the place if this chief does not hold it and nobody else does. Codes of the storage.
   virtual absl::Status TakeFreeLock(const TermOwner& owner) = 0;
 
-  // A path for passing use that was not given out before, of this term alone; in a directory below staging/, which is
-  // made again where it has to be. Aborted with IsFenced; NotFound: this is not the place that was claimed (any more);
-  // else codes of the storage.
+  // A new path for a temporary file of this term. In a directory it is below staging/, which is made again if
+  // necessary. Aborted with IsFenced. NotFound: this is not, or no longer, the place that was claimed. Else codes of
+  // the storage.
   virtual absl::StatusOr<std::string> Scratch(absl::string_view hint) = 0;
 
-  // Makes one of the job's directories again where somebody removed it. Codes as of Scratch.
+  // Makes one of the job's directories if it is missing. Codes as of Scratch.
   virtual absl::Status EnsureDirectory(absl::string_view path) = 0;
 
-  // A new folder, with these folders in it, for the files of a save of this step. Codes as of Scratch.
+  // Makes a new folder for the files of a save of this step, with `folders` in it, and returns its path. Codes as of
+  // Scratch.
   virtual absl::StatusOr<std::string> NewCheckpoint(int64_t step, const std::set<std::string>& folders) = 0;
-  // Gives that folder, whose files are all durable, the place that it has as a checkpoint, and returns it.
-  // AlreadyExists: something is there. Aborted with IsFenced; else codes of the storage.
+  // Moves that folder, whose files are all durable, to its place as a checkpoint, and returns the path. AlreadyExists:
+  // the place is taken. Aborted with IsFenced; else codes of the storage.
   virtual absl::StatusOr<std::string> PlaceCheckpoint(const std::string& folder, int64_t step) = 0;
 
-  // Removes the folder of a save that is given up. Does nothing once it has its place: a record may name it.
-  // Thread-safe.
+  // Removes the folder of an abandoned save. Does nothing once it has its place, as a record may name it. Thread-safe.
   virtual absl::Status Discard(const std::string& folder) = 0;
 
-  // Stores a file whose name tells its content. AlreadyExists: one has that name. Codes as of Scratch.
+  // Stores a file that is named after its content. AlreadyExists: there is one with that name. Codes as of Scratch.
   virtual absl::Status StoreNew(absl::string_view path, absl::string_view content) = 0;
 
-  // Puts something published out of the way without losing it, and returns where it is then: in a directory, and of a
-  // file in a bucket, set_aside/<name>-<why>-term-000007[-2…]; a checkpoint in a bucket stays. A fenced chief cannot
-  // move anything.
+  // Moves something published out of the way without deleting it, and returns its new path:
+  // set_aside/<name>-<why>-term-000007[-2…] in a directory, and for a file in a bucket; a checkpoint in a bucket stays
+  // where it is. A fenced chief cannot move anything.
   virtual absl::StatusOr<std::string> SetAside(absl::string_view path, absl::string_view why) = 0;
 
-  // The other way round: moves set_aside/<name> to `path`. AlreadyExists: something is there, and nothing was moved.
+  // The inverse of SetAside: moves set_aside/<name> to `path`. AlreadyExists: `path` is taken, and nothing was moved.
   // REQUIRES: a directory.
   virtual absl::Status PutBack(absl::string_view name, absl::string_view path) = 0;
-  // Copies a small file to set_aside/, as SetAside would name it, and leaves it where it is. Returns the new path.
+  // Copies a small file to set_aside/, under the name that SetAside would give it. Returns the new path.
   virtual absl::StatusOr<std::string> KeepCopy(absl::string_view path, absl::string_view why) = 0;
 
-  // Removes a published file or directory: in a directory nothing half removed stands under its name; in a bucket no
-  // record may name it any more. NotFound: it is not there.
+  // Removes a published file or directory. In a directory nothing half removed remains under its name; in a bucket no
+  // record may name it any more. NotFound: it does not exist.
   virtual absl::Status Remove(absl::string_view path) = 0;
 
   // Replaces a small file atomically.
@@ -123,7 +123,7 @@ class TermHold {
   const int64_t term_;
 };
 
-// True for the statuses that mean: a newer chief has the job; exit with code 76.
+// Whether a status means that a newer chief has the job: exit with code 76.
 bool IsFenced(const absl::Status& status);
 absl::Status FencedError(absl::string_view message);
 

@@ -1,6 +1,7 @@
-// chief/token, the secret that every caller of the chief shows, and chief/address, where the chief listens.
+// The files chief/token, the secret that every caller of the chief presents, and chief/address, where the chief
+// listens.
 //
-// Threading: as the storage; every call blocks.
+// Threading: thread-compatible; every call blocks on the storage.
 #ifndef LOCKSTEP_CHIEF_TERM_TOKEN_H_
 #define LOCKSTEP_CHIEF_TERM_TOKEN_H_
 
@@ -15,17 +16,17 @@
 
 namespace lockstep::chief {
 
-// Reads chief/token; makes it when it is missing: 256 random bits as 64 hexadecimal digits, file mode 0600.
-// DataLoss when the file holds something else; PermissionDenied when it belongs to another user, or others may read it.
+// Reads chief/token, or makes it if it is missing: 256 random bits as 64 hexadecimal digits, file mode 0600. DataLoss:
+// the file holds something else. PermissionDenied: it belongs to another user, or others may read it.
 absl::StatusOr<std::string> LoadOrMakeToken(TermHold& hold);
-// Reads it without making one. NotFound.
+// Reads chief/token. NotFound: there is none.
 absl::StatusOr<std::string> ReadToken(const Storage& storage);
 
-// PermissionDenied when the token that is there belongs to another user, or others may read it. `own`: what the storage
-// says of a private file of this process.
+// PermissionDenied if the existing token belongs to another user, or others may read it. `own`: the facts of a private
+// file of this process.
 absl::Status CheckTokenIsOwn(const Storage& storage, const FileFacts& own);
 
-// Where the chief of the newest term listens, "HOST:PORT". Codes of reading as ReadChiefAddress.
+// The address of the chief of the newest term, "HOST:PORT". Codes of reading as ReadChiefAddress.
 absl::Status WriteAddress(TermHold& hold, absl::string_view address);
 absl::StatusOr<std::string> ReadAddress(const Storage& storage);
 

@@ -1,4 +1,4 @@
-// Which tensor of a source each tensor of a model begins from: by name, under the rules of a job's `model.from`.
+// Matches each tensor of a model with a tensor of a weight source: by name, under the rules of a job's `model.from`.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_CHIEF_WARM_START_MATCH_WEIGHTS_H_
@@ -19,7 +19,7 @@ namespace lockstep::chief {
 // Patterns are those of a shell over whole names: * ? [...].
 struct WeightRules {
   std::vector<std::string> only;              // of the model's names; empty: all of them
-  std::map<std::string, std::string> rename;  // the source's names, with at most one *, and what the model calls them
+  std::map<std::string, std::string> rename;  // source name patterns, with at most one *, to model names
   std::vector<std::string> allow_missing;     // of the model's names
   std::vector<std::string> allow_unused;      // of the source's names
 };
@@ -27,27 +27,27 @@ struct WeightRules {
 // A tensor of the model.
 struct WantedTensor {
   TensorSpec spec;
-  std::string same_as;  // the tensor whose bytes it has under a second name; empty: it stands for itself
-  bool of_job = false;  // no weight: the job counts it itself, whatever the source says
+  std::string same_as;  // the tensor of which this is a second name; empty: none
+  bool of_job = false;  // a counter of the job, not a weight: the source's value is ignored
 };
 
 struct WeightMatch {
-  std::map<std::string, size_t> taken;  // by the model's name: index of the source's tensor
-  std::vector<std::string> missing;     // of the model's names: the source has none, which a rule allows
-  std::vector<std::string> left_out;    // of the model's names: `only` matches none of them
-  std::vector<std::string> unused;      // of the source's names: the model has none, which a rule allows
+  std::map<std::string, size_t> taken;  // from the model's name to the index in the source
+  std::vector<std::string> missing;     // model tensors that the source lacks, as a rule allows
+  std::vector<std::string> left_out;    // model tensors that `only` does not match
+  std::vector<std::string> unused;      // source tensors that the model lacks, as a rule allows
 };
 
-// A tensor and its second names need one of them in the source. A tensor of F16 or BF16 serves one of F32, which holds
-// all of its values. `second_names`: names under which the source has a tensor besides that of `offered`, and which; it
-// needs none of them. `source` is for messages. InvalidArgument names everything that does not fit, and what to do: a
-// tensor of the model that the source lacks, one of the source that the model lacks, another shape or type, two names
-// that become one, a pattern of `only` or `rename` that nothing matches.
+// A tensor and its second names need one match in the source. A tensor of F16 or BF16 may fill one of F32, which holds
+// all of its values. `second_names`: further names of tensors in `offered`, by index; they need not be used. `source`
+// is for messages. InvalidArgument lists everything that does not fit, and what to do: a tensor of the model that the
+// source lacks, one of the source that the model lacks, another shape or type, two names that become one, a pattern of
+// `only` or `rename` that matches nothing.
 absl::StatusOr<WeightMatch> MatchWeights(absl::Span<const WantedTensor> wanted, absl::Span<const TensorSpec> offered,
                                          const WeightRules& rules, absl::string_view source,
                                          const std::map<std::string, size_t>& second_names = {});
 
-// True when one of the patterns matches the whole name.
+// Whether one of the patterns matches the whole name.
 bool MatchesAny(const std::string& name, const std::vector<std::string>& patterns);
 
 }  // namespace lockstep::chief

@@ -13,8 +13,8 @@
 
 namespace lockstep::chief {
 
-// Opens what `from` names; reads no tensor of it yet. NotFound: nothing of the kind is there. InvalidArgument: it is
-// something else, or a key of `from` does not go with it. DataLoss: it is damaged. Else codes of the storage.
+// Opens what `from` names; reads no tensor of it yet. NotFound: no weights are there. InvalidArgument: they are in
+// another format, or a key of `from` does not apply to them. DataLoss: they are damaged. Else codes of the storage.
 absl::StatusOr<std::unique_ptr<WeightSource>> OpenWeights(const job::WarmStart& from);
 
 }  // namespace lockstep::chief

@@ -1,5 +1,5 @@
-// The variables of a TensorFlow V2 checkpoint as weights to begin from (docs/formats/tensorflow.md): those of the
-// model, without what optimizers keep.
+// The model variables of a TensorFlow V2 checkpoint as initial weights (docs/formats/tensorflow.md), without the
+// variables of optimizers.
 //
 // Threading: thread-compatible; every call blocks on the storage.
 #ifndef LOCKSTEP_CHIEF_WARM_START_TENSORFLOW_WEIGHTS_H_
@@ -17,15 +17,15 @@
 namespace lockstep::chief {
 
 // Opens the checkpoint `prefix` within `place`. InvalidArgument: a variable that `from.allow_unused` does not name is
-// partitioned or of a type that no job has; else as BundleReader::Open (NotFound: a file is missing),
+// partitioned or has a type that no job supports; else as BundleReader::Open (NotFound: a file is missing),
 // BundleReader::ReadString and VariableNames.
 absl::StatusOr<std::unique_ptr<WeightSource>> OpenTensorflowWeights(const job::WarmStart& from,
                                                                     std::unique_ptr<JobPlace> place,
                                                                     absl::string_view prefix);
 
-// The prefix that the file `checkpoint` of `storage` names, within it: that of the checkpoint written last. NotFound:
-// there is no such file, or no index of that prefix. DataLoss: it names none, or has more than
-// kMaxCheckpointStateBytes. InvalidArgument: it names one that cannot be in this folder.
+// The prefix, within `storage`, of the newest checkpoint according to the file `checkpoint`. NotFound: there is no such
+// file, or no index of that prefix. DataLoss: the file names none, or is larger than kMaxCheckpointStateBytes.
+// InvalidArgument: it names one that cannot be in this folder.
 absl::StatusOr<std::string> NewestTensorflowCheckpoint(const Storage& storage);
 
 }  // namespace lockstep::chief

@@ -1,4 +1,4 @@
-// Trained weights that a job may begin from, opened: tensors under the names that they have there.
+// An opened source of trained weights: tensors under the names of the source.
 //
 // Threading: thread-compatible; every call blocks on the storage.
 #ifndef LOCKSTEP_CHIEF_WARM_START_WEIGHT_SOURCE_H_
@@ -20,13 +20,13 @@ namespace lockstep::chief {
 class WeightSource {
  public:
   virtual ~WeightSource() = default;
-  // What it holds, under its own names.
+  // The tensors of the source, under its own names.
   const std::vector<TensorSpec>& tensors() const { return tensors_; }
-  // Where it lies, and of a job also which checkpoint: for people.
+  // Where the source is, and the checkpoint if it is a job's, for people.
   const std::string& description() const { return description_; }
-  // The tensor that goes by this name too; nullopt: none does.
+  // The tensor that has `name` as a second name; nullopt if none has.
   virtual std::optional<size_t> FindSecondName(absl::string_view name) const = 0;
-  // All bytes of one tensor. REQUIRES: `out` has its size. DataLoss: they are damaged.
+  // Reads all bytes of one tensor. REQUIRES: `out` has its size. DataLoss: they are damaged.
   virtual absl::Status Read(size_t tensor, absl::Span<char> out) const = 0;
 
  protected:
