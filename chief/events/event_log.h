@@ -1,4 +1,4 @@
-// What a chief tells TensorBoard of training (docs/formats/events.md), gathered in memory as records.
+// Collects in memory the records of training that a chief writes for TensorBoard (docs/formats/events.md).
 //
 // Threading: thread-compatible; never blocks.
 #ifndef LOCKSTEP_CHIEF_EVENTS_EVENT_LOG_H_
@@ -18,22 +18,22 @@ namespace lockstep::chief {
 
 class EventLog {
  public:
-  // What training says of one step, the loss first. The first step of this chief, and one that is not later than the
-  // step before (training went back), are preceded by the mark at which readers drop what they have of that step and
-  // later ones.
+  // Adds the values of one step, the loss first. The first step of this chief, and a step that is not later than the
+  // previous one (training went back), are preceded by a mark: readers then drop what they have of that step and later
+  // ones.
   void Trained(absl::Time now, int64_t step, const Scalars& values);
-  // What was measured of the state after `step`, or up to it.
+  // Adds values that were measured of the state after `step`, or up to it.
   void Measured(absl::Time now, int64_t step, const Scalars& values);
-  // What people read of `step` in the Text tab.
+  // Adds a text about `step`, for the Text tab.
   void Noted(absl::Time now, int64_t step, absl::string_view tag, absl::string_view markdown);
-  // Histograms of the state after `step`, by tag.
+  // Adds histograms of the state after `step`, by tag.
   void Counted(absl::Time now, int64_t step,
                const std::vector<std::pair<std::string, tensorboard::HistogramProto>>& histograms);
   // A checkpoint was published.
   void Published(absl::Time now, int64_t step, absl::string_view path);
 
-  // The records since the last call; empty when there are none. What exceeds 16 MiB between two calls is dropped: a
-  // storage that stands still costs points of a curve, not memory. The next step is then marked as the first one is.
+  // The records since the last call; empty if there are none. What exceeds 16 MiB between two calls is dropped, so a
+  // storage that hangs costs points of a curve instead of memory; the next step is then marked like the first one.
   std::string Take() { return std::exchange(records_, ""); }
 
  private:

@@ -1,6 +1,6 @@
-// Reads an event file for tests, as TensorBoard does: both CRCs of every record hold.
+// Reads an event file as TensorBoard does, for tests: checks both CRCs of every record.
 //
-// Threading: stateless.
+// Threading: thread-safe (stateless); tests only.
 #ifndef LOCKSTEP_CHIEF_EVENTS_EVENT_READING_H_
 #define LOCKSTEP_CHIEF_EVENTS_EVENT_READING_H_
 
@@ -15,8 +15,8 @@
 
 namespace lockstep::chief {
 
-// The complete records of a file; a torn one at its end, which a killed chief leaves, is passed over. `power_lost`: a
-// file also ends where bytes were lost, as TensorBoard has it.
+// The complete records of a file; a torn one at its end, which a killed chief leaves, is skipped. `power_lost`: a
+// record with a wrong CRC ends the file too, as in TensorBoard.
 inline std::vector<tensorboard::Event> ReadEvents(const std::string& bytes, bool power_lost = false) {
   std::vector<tensorboard::Event> events;
   for (size_t at = 0; bytes.size() - at >= 16;) {

@@ -1,6 +1,6 @@
-// One event of TensorBoard, and the record that holds it in a file (docs/formats/events.md).
+// Makes events of TensorBoard, and the records that hold them in a file (docs/formats/events.md).
 //
-// Threading: stateless.
+// Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_CHIEF_EVENTS_EVENT_RECORD_H_
 #define LOCKSTEP_CHIEF_EVENTS_EVENT_RECORD_H_
 
@@ -20,7 +20,7 @@ namespace lockstep::chief {
 // Values by tag, e.g. {"loss", 0.31}.
 using Scalars = std::vector<std::pair<std::string, double>>;
 
-// What every agreed step has a value of.
+// The tag of which every agreed step has a value.
 inline constexpr char kLossTag[] = "loss";
 
 // An event without content.
@@ -29,26 +29,26 @@ tensorboard::Event EventAt(absl::Time now, int64_t step);
 // One record of a TFRecord file: u64 length, masked CRC-32C of it, the data, masked CRC-32C of the data.
 std::string EncodeEventRecord(absl::string_view data);
 
-// The first record of a file's bytes: its data, and how many bytes it takes. nullopt: it is not all there, or damaged.
+// The first record of `bytes`: its data, and the number of bytes that it takes. nullopt: it is incomplete or damaged.
 struct EventData {
   absl::string_view data;
   size_t bytes = 0;
 };
 std::optional<EventData> FirstRecord(absl::string_view bytes);
 
-// The record of an event.
+// Each returns the record of one event.
 std::string VersionRecord(absl::Time now);  // the first of every file
 std::string StartRecord(absl::Time now, int64_t step);
 std::string ScalarsRecord(absl::Time now, int64_t step, const Scalars& values);
-// `markdown`: what the Text tab shows under `tag`.
+// `markdown`: the text that the Text tab shows under `tag`.
 std::string TextRecord(absl::Time now, int64_t step, absl::string_view tag, absl::string_view markdown);
 
 // Histograms by tag.
 std::string HistogramsRecord(absl::Time now, int64_t step,
                              const std::vector<std::pair<std::string, tensorboard::HistogramProto>>& histograms);
 
-// The step of the first loss in `records`, which are whole records; nullopt where there is none, or a START stands
-// before it.
+// The step of the first loss in `records`, which are whole records; nullopt if there is none, or a start mark precedes
+// it.
 std::optional<int64_t> FirstUnmarkedStep(absl::string_view records);
 
 }  // namespace lockstep::chief

@@ -1,7 +1,7 @@
-// A metagraph as TensorBoard shows it (docs/formats/events.md): its forward graph and its loss in the graph tab, what
-// it is in the text tab.
+// Shows a metagraph in TensorBoard (docs/formats/events.md): its forward graph and its loss in the graph tab, a
+// description in the text tab.
 //
-// Threading: stateless.
+// Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_CHIEF_EVENTS_GRAPH_EVENT_H_
 #define LOCKSTEP_CHIEF_EVENTS_GRAPH_EVENT_H_
 
@@ -20,8 +20,8 @@ namespace lockstep::chief {
 // modules (module_paths.h), so that the graph tab folds them. Shapes are those of one pass.
 tensorboard::GraphDef MakeGraphDef(const MetaGraph& metagraph);
 
-// The records that tell of a metagraph: one graph event, one metagraph event with the fingerprint, and a text.
-// `account`: what training does to the model. All are of step 0, which no job goes back behind.
+// The records of a metagraph: one graph event, one metagraph event with the fingerprint, and a text. `account`: what
+// training does to the model. All have step 0, behind which no job goes back.
 std::string GraphRecords(absl::Time now, const MetaGraph& metagraph, absl::string_view fingerprint,
                          const std::vector<AccountLine>& account);
 

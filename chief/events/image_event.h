@@ -1,6 +1,6 @@
-// Samples that are images, as TensorBoard shows them (docs/formats/events.md).
+// Shows image samples in TensorBoard (docs/formats/events.md).
 //
-// Threading: stateless.
+// Threading: thread-safe (a pure function).
 #ifndef LOCKSTEP_CHIEF_EVENTS_IMAGE_EVENT_H_
 #define LOCKSTEP_CHIEF_EVENTS_IMAGE_EVENT_H_
 
@@ -14,8 +14,8 @@ namespace lockstep::chief {
 
 inline constexpr char kImagesTag[] = "samples/images";
 
-// The record of `images`, which are of one size: PNGs between black for their least value and white for their largest.
-// Of step 0, which no job goes back behind. Empty when there are none, or memory does not suffice.
+// The record of `images`, which have one size: PNGs from black for the least value to white for the largest. It has
+// step 0, behind which no job goes back. Empty if there are no images, or if memory does not suffice.
 std::string ImagesRecord(absl::Time now, const std::vector<SampleImage>& images);
 
 }  // namespace lockstep::chief

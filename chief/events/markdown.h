@@ -1,7 +1,7 @@
-// Words that are not ours, such as a worker's last ones or names of tensors, inside Markdown that people read in
-// TensorBoard's Text tab.
+// Escapes foreign text, such as a worker's error message or names of tensors, for the Markdown of TensorBoard's Text
+// tab.
 //
-// Threading: stateless.
+// Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_CHIEF_EVENTS_MARKDOWN_H_
 #define LOCKSTEP_CHIEF_EVENTS_MARKDOWN_H_
 
@@ -12,15 +12,15 @@
 
 namespace lockstep::chief {
 
-// Of a text that is longer, so many bytes are shown, and "..." behind them.
+// MarkdownLine shows this many bytes of a longer text, and "..." behind them.
 inline constexpr size_t kMostMarkdownBytes = 500;
 
-// `text` for one line of a list or one cell of a table: it reads as it is, whatever characters it has. Each control
-// character, line breaks among them, becomes a space. The cut does not part a character of UTF-8.
+// `text` for one line of a list or one cell of a table, shown literally, whatever characters it has. Each control
+// character, such as a line break, becomes a space. Truncation does not split a character of UTF-8.
 std::string MarkdownLine(absl::string_view text);
 
-// `text` as it is, line breaks and all: a block of code. What is not UTF-8 is replaced. Of a text that is longer,
-// `most` bytes and "..." behind them.
+// `text` as a block of code, with its line breaks. Bytes that are not UTF-8 are replaced. A longer text is cut after
+// `most` bytes, with "..." behind them.
 std::string MarkdownBlock(absl::string_view text, size_t most);
 
 }  // namespace lockstep::chief

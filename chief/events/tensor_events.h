@@ -1,4 +1,4 @@
-// What workers looked at of the state for hooks, as TensorBoard and people read it (docs/formats/events.md).
+// Shows the tensors that workers observed for hooks, in TensorBoard and as text (docs/formats/events.md).
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_CHIEF_EVENTS_TENSOR_EVENTS_H_
@@ -17,10 +17,10 @@ using Histograms = std::vector<std::pair<std::string, tensorboard::HistogramProt
 
 // "tensors/NAME/mean" and the like.
 Scalars StatisticsOf(const StateFacts& facts);
-// "tensors/NAME"; those that are not whole are left out.
+// "tensors/NAME"; incomplete histograms are left out.
 Histograms HistogramsOf(const StateFacts& facts);
 
-// Of the tensors with statistics a line each, the first 16.
+// A line for each tensor with statistics, of the first 16.
 inline constexpr int kMostStatisticsLines = 16;
 std::vector<std::string> StatisticsLines(const StateFacts& facts);
 

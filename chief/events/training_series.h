@@ -2,7 +2,7 @@
 // I/O and no clock inside: time is an argument, of a monotonic clock.
 //
 // Invariants
-//   * No tag gets two values for one step, but for steps that are trained again.
+//   * No tag has two values for one step, except for steps that are trained again.
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_CHIEF_EVENTS_TRAINING_SERIES_H_
 #define LOCKSTEP_CHIEF_EVENTS_TRAINING_SERIES_H_
@@ -25,11 +25,11 @@ namespace lockstep::chief {
 
 class TrainingSeries {
  public:
-  // Workers with a series of their own: the first names that a chief hears of.
+  // The most workers with a series of their own: the first names that a chief hears.
   static constexpr size_t kMostWorkers = 64;
-  // Of the changes that one note lists.
+  // The most changes that one note lists.
   static constexpr size_t kMostChanges = 64;
-  // Rates are means over so long, of the time between two of their values.
+  // The interval over which rates are averaged.
   static constexpr absl::Duration kInterval = absl::Seconds(5);
 
   static constexpr char kChangesTag[] = "cluster/changes";
@@ -39,7 +39,7 @@ class TrainingSeries {
     double value = 0;
   };
 
-  // What is told at a step, and what people read of it; either may be empty.
+  // Values and a note to record at a step; each may be empty.
   struct Told {
     Scalars values;
     std::string changes;                   // Markdown
@@ -49,23 +49,24 @@ class TrainingSeries {
   // `global_batch`: samples of a step.
   explicit TrainingSeries(int64_t global_batch) : global_batch_(global_batch) {}
 
-  // Every agreed step has these.
+  // The values of every agreed step.
   static Scalars OfStep(const StepRecord& record);
 
-  // A worker applied `steps` steps in `took`, from one to the next. Its name may be beyond kMostWorkers. Names that
-  // differ in `/` against `_` alone share a series.
+  // A worker applied `steps` steps in `took`. Its name may be beyond kMostWorkers. Names that differ only in `/` and
+  // `_` share a series.
   void Stepped(absl::string_view worker, int64_t steps, absl::Duration took);
-  // The norm of the gradient of `step`, which may not be agreed yet; step 0: none. One is kept until it is told.
+  // The norm of the gradient of `step`, which may not be agreed yet; step 0: none. The newest is kept until it is
+  // recorded.
   void GradientNormed(int64_t step, double norm);
-  // Something happened to the workers or to the state: a line for people, who see the beginning of a long one.
+  // Something happened to the workers or to the state: a line for people, cut if it is long.
   void Changed(absl::string_view line);
 
-  // Training goes on with a step that was agreed before, or with an earlier one. Readers drop what was told of it and
-  // of later ones.
+  // Training continues with a step that was agreed before, or with an earlier one. Readers drop what was recorded of it
+  // and of later ones.
   void WentBack();
 
-  // What is to be told behind the loss of `step`, which is the newest agreed one, with `workers` members and the job's
-  // `totals`: counts when one of them changed, and with the rates once in kInterval, or `at_end`.
+  // The values to record behind the loss of `step`, the newest agreed one, with `workers` members and the job's
+  // `totals`: counts if one of them changed, and all with the rates once per kInterval, or `at_end`.
   Told Take(absl::Time now, int64_t step, size_t workers, const JobStats& totals, bool at_end);
 
  private:
@@ -82,12 +83,12 @@ class TrainingSeries {
   void TellRates(absl::Time now, int64_t step, Scalars& values);
 
   const int64_t global_batch_;
-  std::optional<int64_t> told_;           // the step that values were told of last
-  std::optional<Counts> counts_;          // as told last
-  std::optional<Mark> rates_from_;        // what the next rates count from
-  std::map<std::string, Sum> by_worker_;  // since then
+  std::optional<int64_t> told_;           // the step of the newest recorded values
+  std::optional<Counts> counts_;          // as last recorded
+  std::optional<Mark> rates_from_;        // start of the interval of the next rates
+  std::map<std::string, Sum> by_worker_;  // in this interval
   std::optional<GradientNorm> gradient_;
-  int64_t gradient_told_ = 0;  // that of this step and of earlier ones is not told
+  int64_t gradient_told_ = 0;  // norms up to this step are not recorded (again)
   std::vector<std::string> changes_;
   size_t changes_left_out_ = 0;
 };

@@ -1,12 +1,11 @@
-// One command of a hook, from its start to its end: a process group of its own with a time limit, whose output is kept
-// up to a limit.
+// Runs one command of a hook in a process group of its own, with a time limit; keeps its output up to a limit.
 //
 //   1 runs ──exits──▶ 4 ended     what it leaves behind in its group is killed
 //     └──limit, or Cancel──▶ 2 SIGTERM to the group ──kill_after──▶ 3 SIGKILL ──▶ 4
 //
 // Invariants
 //   * The command has descriptors 0, 1 and 2 alone, no blocked or ignored signals, and not the job's token.
-//   * It ends with this process, also when that is killed, and so does what it had started in its group.
+//   * The command, and what it started in its group, ends with this process, even if this process is killed.
 // Threading: thread-safe; RunCommand blocks.
 #ifndef LOCKSTEP_CHIEF_HOOKS_COMMAND_H_
 #define LOCKSTEP_CHIEF_HOOKS_COMMAND_H_
@@ -29,15 +28,15 @@ struct Command {
 };
 
 struct CommandEnd {
-  bool well = false;  // it ran, and its exit code is 0
+  bool well = false;  // it ran and exited with 0
   std::string how;    // "exit code 0", "signal 9 (Killed)", "cannot be started: ..."
   absl::Duration took;
-  std::string output;  // both streams as they came
-  size_t cut = 0;      // bytes of output that are not in it
+  std::string output;  // both streams, interleaved as they came
+  size_t cut = 0;      // bytes of output beyond the limit
 };
 
-// The command is ended when `cancelled`, which is asked every now and then, says so. REQUIRES: SIGPIPE is ignored, or
-// blocked in this thread.
+// Runs the command and waits for its end. `cancelled` is called periodically; once it returns true, the command is
+// terminated. REQUIRES: SIGPIPE is ignored, or blocked in this thread.
 CommandEnd RunCommand(const Command& command, const std::function<bool()>& cancelled);
 
 }  // namespace lockstep::chief

@@ -1,7 +1,7 @@
-// The commands of a job's hooks, on a thread per hook: one after another, with few that wait. Whoever gives one never
-// waits.
+// Runs the commands of a job's hooks, on one thread per hook, one after another. A short queue holds those that wait;
+// Start never waits.
 //
-//   1 takes commands ──Close──▶ 2 ending: those that run or wait have a moment, those of the job's end their whole time
+//   1 takes commands ──Close──▶ 2 ending: commands have kAtEnd left, those of the job's end their whole limit
 //     ──all ended, or Cancel──▶ 3 idle
 //
 // Threading: thread-safe. The destructor cancels what runs and joins.
@@ -28,29 +28,29 @@ namespace lockstep::chief {
 struct HookCommand {
   std::string hook;
   int64_t step = 0;
-  bool at_end = false;  // of the job's end: it has its whole time
+  bool at_end = false;  // of the hook `on: end`: Close leaves it its whole limit
   Command command;
 };
 
 class CommandQueue {
  public:
-  static constexpr size_t kMostWaiting = 16;  // of a hook
-  // What commands that run or wait when the job ends have in all.
+  static constexpr size_t kMostWaiting = 16;  // per hook
+  // The time in which commands that run or wait at Close must end, all together.
   static constexpr absl::Duration kAtEnd = absl::Seconds(5);
 
-  // `ended` is called on the hook's thread, which goes on when it returns.
+  // Called on the hook's thread after each command; the next one starts when it returns.
   using Ended = std::function<void(const HookCommand&, const CommandEnd&)>;
   explicit CommandQueue(Ended ended, absl::Duration at_end = kAtEnd) : ended_(std::move(ended)), at_end_(at_end) {}
   ~CommandQueue();
 
-  // False: too many wait, or it is closed. The command is dropped.
+  // Queues a command. Returns false, and drops it, if too many wait or the queue is closed.
   bool Start(HookCommand command);
   void Close();
-  // Ends what runs, and drops what waits.
+  // Terminates running commands and drops those that wait.
   void Cancel();
-  // Whether nothing runs or waits.
+  // Whether no command runs or waits.
   bool idle() const { return pending_ == 0; }
-  // Commands that waited and were dropped by Close or Cancel.
+  // The number of waiting commands that Close or Cancel dropped.
   int dropped() const { return dropped_; }
 
  private:

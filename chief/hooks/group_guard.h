@@ -1,5 +1,5 @@
-// Ends a process group with this process: a child process of its own waits for the end of this one, however that
-// comes, and then kills the group. Processes that left the group live on.
+// Ends a process group together with this process. A child process waits for the end of this one, however it comes, and
+// then kills the group. Processes that left the group live on.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_CHIEF_HOOKS_GROUP_GUARD_H_
@@ -13,22 +13,23 @@ namespace lockstep::chief {
 
 class GroupGuard {
  public:
-  // Guards nothing yet. Where the system gives no pipe or process, is_watching() is false and errno says why.
+  // Starts the guard without a group. If the system refuses a pipe or a process, is_watching() is false and errno says
+  // why.
   GroupGuard();
-  // From here on the group is nobody's. REQUIRES: SIGPIPE is ignored, or blocked in this thread.
+  // Stops guarding the group. REQUIRES: SIGPIPE is ignored, or blocked in this thread.
   ~GroupGuard();
   GroupGuard(const GroupGuard&) = delete;
   GroupGuard& operator=(const GroupGuard&) = delete;
 
   bool is_watching() const { return process_ > 0; }
 
-  // Makes the calling process, a child of the guard's owner, the leader of the group that is guarded. It does that
-  // itself before it becomes another program: a group that its parent named later would outlive a parent that is killed
-  // between. Safe between fork and exec. REQUIRES: is_watching().
+  // Makes the calling process, a child of the guard's owner, the leader of the guarded group. The child calls it
+  // between fork and exec, so that the group is guarded even if the parent is killed before it could name the group.
+  // Async-signal-safe. REQUIRES: is_watching().
   void LeadGroup() const;
 
  private:
-  Descriptor says_;  // open as long as the owner lives; closed on exec
+  Descriptor says_;  // stays open while the owner lives; closed on exec
   pid_t process_ = -1;
 };
 

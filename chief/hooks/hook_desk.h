@@ -1,5 +1,5 @@
-// The hooks of a job in a chief that runs: decides with HookPolicy what fires, starts commands, and says which hook
-// wants the job to stop.
+// Runs the hooks of a job in its chief: decides with HookPolicy which fire, starts their commands, and reports which
+// hook wants the job to stop.
 //
 // Threading: thread-compatible; owned by ChiefLoop. Never waits for a command.
 #ifndef LOCKSTEP_CHIEF_HOOKS_HOOK_DESK_H_
@@ -25,10 +25,10 @@ class HookDesk {
   struct Options {
     JobSpec job;
     int64_t epoch_samples = 1;
-    HookMarks marks;  // of the chief before
-    // How the job stands now; called when a command is to be started.
+    HookMarks marks;  // of the previous chief
+    // Returns the present facts of the job; called when a command is started.
     std::function<HookFacts()> facts;
-    // Keeps what a command wrote, under a name for files. Returns where; "" when it cannot be kept. Thread-safe.
+    // Stores the output of a command under a file name. Returns its path; "" if it could not be stored. Thread-safe.
     std::function<std::string(const std::string& name, const std::string& text)> keep_output;
   };
   explicit HookDesk(Options options);
@@ -39,21 +39,21 @@ class HookDesk {
   void NotFinite(int64_t step) { Fire(policy_.NotFinite(step)); }
   void Evaluated(int64_t step) { Fire(policy_.Evaluated(step)); }
   void Published(int64_t step) { Fire(policy_.Published(step)); }
-  // The job ends: nothing but commands of this fires any more, and those before have a moment.
+  // The job ends: only commands of `on: end` still fire, and those started before have a moment left.
   void Ended(int64_t step);
-  // This chief ends, but not the job: nothing fires any more, and commands that run have a moment.
+  // This chief ends but not the job: nothing fires any more, and running commands have a moment left.
   void Close() { commands_.Close(); }
   // Whether every command has ended.
   bool idle() const { return commands_.idle(); }
-  // Says how many were not run because the job ended. To be called once they have ended.
+  // Logs how many commands were not run because the job ended. Call once idle() is true.
   void TellDropped() const;
-  // Ends those that run.
+  // Terminates running commands.
   void Cancel() { commands_.Cancel(); }
 
-  // The hook that wants the job to stop soon; "" when none does. Those that stop it at an exact step are served by the
-  // workers (TrainingPolicy::stops).
+  // The hook that wants the job to stop soon; "" if none does. Hooks that stop it at an exact step are carried out by
+  // the workers (TrainingPolicy::stops).
   std::string TakeStop() { return std::exchange(stop_, ""); }
-  // Something fired since the last call: marks() is to be stored soon.
+  // Whether a hook fired since the last call, so that marks() should be stored soon.
   bool TakeNews() { return std::exchange(news_, false); }
   const HookMarks& marks() const { return policy_.marks(); }
 
@@ -67,11 +67,11 @@ class HookDesk {
   std::string stop_;
   bool news_ = false;
   int64_t left_out_told_ = 0;
-  std::map<size_t, int64_t> dropped_;  // by hook: firings in a row whose command had to be left out
-  CommandQueue commands_;              // last: it ends first
+  std::map<size_t, int64_t> dropped_;  // by hook: firings in a row whose command was dropped
+  CommandQueue commands_;              // the last member, so that it is destroyed first
 };
 
-// Whether a hook with `stop` ends the job by itself, and not at a step that is known before.
+// Whether a hook with `stop` ends the job when it fires, not at a step that is known in advance.
 bool StopsAtOnce(const job::Hook& hook);
 
 }  // namespace lockstep::chief

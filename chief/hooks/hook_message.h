@@ -1,4 +1,4 @@
-// What a hook's command reads on its standard input: one JSON object (docs/hooks.md).
+// Formats the message that a hook's command reads on its standard input: one JSON object (docs/hooks.md).
 //
 // Threading: thread-safe (pure function).
 #ifndef LOCKSTEP_CHIEF_HOOKS_HOOK_MESSAGE_H_
@@ -15,22 +15,22 @@
 
 namespace lockstep::chief {
 
-// How the job stands when a hook fires.
+// The state of the job when a hook fires.
 struct HookFacts {
-  absl::Time now;  // of the wall clock
+  absl::Time now;  // wall clock
   std::string job;
   std::string directory;
   int64_t agreed_step = 0;
   std::optional<double> loss;   // of the newest agreed step
-  int64_t evaluation_step = 0;  // 0: nothing was evaluated yet
+  int64_t evaluation_step = 0;  // 0: no evaluation yet
   std::vector<std::pair<std::string, double>> evaluation;
-  std::string checkpoint;  // where the newest is
+  std::string checkpoint;  // path of the newest checkpoint
   int64_t checkpoint_step = 0;
-  std::optional<int> exit_code;  // of a job that ends
-  std::string reason;            // likewise
+  std::optional<int> exit_code;  // set if the job ends
+  std::string reason;            // of that end
 };
 
-// One line with its newline. Numbers that are not finite are null.
+// The message as one line with its newline. Numbers that are not finite become null.
 std::string HookMessage(absl::string_view hook, absl::string_view event, int64_t step, const HookFacts& facts);
 
 }  // namespace lockstep::chief

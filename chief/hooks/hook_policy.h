@@ -2,10 +2,10 @@
 // clock.
 //
 // Invariants
-//   * A hook fires at most once for a step, also after training went back to an earlier one, and after another chief
-//     went on from these marks.
-//   * Which steps a hook with `step`, with `every` in training, or with `on: evaluation` fires for follows from the job
-//     alone, whoever trains it.
+//   * A hook fires at most once per step, even if training goes back to an earlier step or another chief continues from
+//     these marks.
+//   * The steps at which a hook with `step`, with `every` in training, or with `on: evaluation` fires depend on the job
+//     alone, not on its workers or chiefs.
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_CHIEF_HOOKS_HOOK_POLICY_H_
 #define LOCKSTEP_CHIEF_HOOKS_HOOK_POLICY_H_
@@ -33,11 +33,11 @@ struct HookRule {
   int64_t every = 0;      // kStep: at each multiple
   absl::Duration period;  // kTime
 };
-// In the order of the job. `epoch_samples`: of its training set.
+// The rules of a job's hooks, in its order. `epoch_samples`: samples of its training set.
 std::vector<HookRule> HookRulesOf(const JobSpec& job, int64_t epoch_samples);
 
 struct Firing {
-  size_t hook = 0;  // its place in the job
+  size_t hook = 0;  // its index in the job
   HookEvent event = HookEvent::kStep;
   int64_t step = 0;
   friend bool operator==(const Firing&, const Firing&) = default;
@@ -45,10 +45,10 @@ struct Firing {
 
 class HookPolicy {
  public:
-  // Of one hook at once: a chief that hears of a thousand steps tells of the newest.
+  // The most firings of one hook at once: of a thousand steps that are agreed together, only the newest count.
   static constexpr int64_t kMostAtOnce = 64;
 
-  // `marks`: those of the chief before.
+  // `marks`: of the previous chief.
   HookPolicy(std::vector<HookRule> rules, HookMarks marks);
 
   // Steps up to `step` are agreed.
@@ -62,9 +62,9 @@ class HookPolicy {
   // The job ends.
   std::vector<Firing> Ended(int64_t step) const { return All(HookEvent::kEnd, step); }
 
-  // What fired so far, for the next chief.
+  // The firings so far, for the next chief.
   const HookMarks& marks() const { return marks_; }
-  // Firings that were left out, all in all: more than kMostAtOnce.
+  // The total of firings that were left out because of kMostAtOnce.
   int64_t left_out() const { return left_out_; }
 
  private:

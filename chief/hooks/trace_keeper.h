@@ -1,7 +1,7 @@
-// Puts traces of workers together from the pieces in which they come.
+// Assembles traces of workers from the pieces in which they arrive.
 //
 // Invariants
-//   * What it holds has a limit, whatever workers send.
+//   * Memory is bounded, whatever workers send.
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_CHIEF_HOOKS_TRACE_KEEPER_H_
 #define LOCKSTEP_CHIEF_HOOKS_TRACE_KEEPER_H_
@@ -27,7 +27,7 @@ class TraceKeeper {
   static constexpr size_t kMostBytes = size_t{32} << 20;  // of one trace
   static constexpr size_t kMostUnfinished = 16;
 
-  // A trace that is whole with this piece. Of one whose pieces do not come in order nothing is kept.
+  // Adds a piece; returns the trace if this piece completes it. A trace whose pieces arrive out of order is dropped.
   std::optional<WholeTrace> Take(const std::string& hook, int64_t step, const TracePiece& piece);
 
  private:

@@ -1,5 +1,5 @@
-// What the chiefs of a job said, as they kept it in logs/chief/*.jsonl (docs/formats/log.md): the lines of all of them,
-// level info and above, the oldest first. A chief that runs adds to it every two seconds.
+// Reads the logs of a job's chiefs, which they keep in logs/chief/*.jsonl (docs/formats/log.md): lines of level info
+// and above, oldest first. A running chief adds to them every two seconds.
 //
 // Threading: thread-compatible; reading blocks on the storage.
 #ifndef LOCKSTEP_CHIEF_LOGS_CHIEF_LOGS_H_
@@ -21,22 +21,22 @@ inline constexpr char kChiefLogFolder[] = "logs/chief";
 
 using ChiefLogLine = LogRecord;
 
-// Reads them again and again, each time only what is new.
+// Reads the logs repeatedly, each time only the new lines.
 class ChiefLogReader {
  public:
   ChiefLogReader() : lines_(kChiefLogFolder) {}
 
-  // Gives every line that was not given yet to `take`. OK without lines, also where no chief kept any. Codes of the
-  // storage; the next call goes on where this one stopped.
+  // Passes every new line to `take`. OK without lines, also if no chief kept any. Codes of the storage; the next call
+  // continues where this one stopped.
   absl::Status ReadNew(const Storage& storage, const std::function<void(ChiefLogLine)>& take);
-  // Lines that did not read, so far.
+  // The number of unreadable lines so far.
   int damaged() const { return lines_.damaged(); }
 
  private:
   LineReader lines_;
 };
 
-// The newest `lines` of at least `level`. Codes of the storage; nothing where no chief kept any.
+// The newest `lines` lines of at least `level`; none if no chief kept any. Codes of the storage.
 absl::StatusOr<std::vector<ChiefLogLine>> ReadChiefLogs(const Storage& storage, size_t lines,
                                                         LogLevel level = LogLevel::info);
 

@@ -1,7 +1,7 @@
-// Lines of this process's log on their way to the job's directory: whoever logs leaves them here and waits for nothing
-// (SetLogTap), and the storage's thread takes them.
+// Buffers lines of this process's log on their way to the job's directory. Threads that log leave lines here without
+// waiting (SetLogTap); the storage thread takes them.
 //
-// Invariant: what is kept is bounded. Lines that do not fit are counted, and a line in their place says how many.
+// Invariant: memory is bounded. Lines that do not fit are counted, and one line in their place gives their number.
 // Threading: thread-safe; never blocks on I/O, never logs.
 #ifndef LOCKSTEP_CHIEF_LOGS_LOG_KEEPER_H_
 #define LOCKSTEP_CHIEF_LOGS_LOG_KEEPER_H_
@@ -32,7 +32,7 @@ class LogKeeper {
     lines_ += line;
   }
 
-  // What was kept since the last call: lines with their ends.
+  // The lines since the last call, each with its newline.
   std::string Take() {
     MutexLock lock(&mutex_);
     std::string lines = std::exchange(lines_, "");

@@ -1,8 +1,8 @@
-// Metagraphs and kernel plans: immutable files named by the hash of what they hold, written once per distinct hash.
+// Stores metagraphs and kernel plans: immutable files that are named by the hash of their content, each written once.
 //
 // Invariants
 //   * metagraphs/<fingerprint>.pb is never written twice and never changed.
-//   * What is loaded hashes to its name, or loading fails with DataLoss.
+//   * A loaded file hashes to its name, or loading fails with DataLoss.
 // Threading: thread-compatible; every call blocks.
 #ifndef LOCKSTEP_CHIEF_METAGRAPH_ARTIFACT_STORE_H_
 #define LOCKSTEP_CHIEF_METAGRAPH_ARTIFACT_STORE_H_
@@ -21,12 +21,12 @@ namespace lockstep::chief {
 // Computes the name of an artifact from its bytes: the metagraph's fingerprint function, or Sha256Hex for plans.
 using ArtifactName = std::function<absl::StatusOr<std::string>(absl::string_view bytes)>;
 
-// Stores `bytes` under `directory`/<name>.pb ("metagraphs" or "plans") unless it is there. A file that is there and
-// does not have that name by its content is set aside and replaced. Returns true when it was written now.
+// Stores `bytes` as `directory`/<name>.pb ("metagraphs" or "plans") unless it exists. An existing file whose content
+// does not have that name is set aside and replaced. Returns whether it was written now.
 absl::StatusOr<bool> StoreArtifact(TermHold& hold, absl::string_view directory, absl::string_view name,
                                    absl::string_view bytes, const ArtifactName& name_of);
 
-// Loads and verifies. NotFound, DataLoss.
+// Loads and verifies an artifact. NotFound: it does not exist. DataLoss: it is damaged.
 absl::StatusOr<std::string> LoadArtifact(const Storage& storage, absl::string_view directory, absl::string_view name,
                                          const ArtifactName& name_of);
 

@@ -1,6 +1,6 @@
-// A job's metrics for Prometheus, from how it is now.
+// Formats a job's present state as metrics for Prometheus.
 //
-// Threading: thread-safe (a pure function, but for what the process tells of itself).
+// Threading: thread-safe (a pure function, except for the metrics of this process).
 #ifndef LOCKSTEP_CHIEF_METRICS_JOB_METRICS_H_
 #define LOCKSTEP_CHIEF_METRICS_JOB_METRICS_H_
 

@@ -1,6 +1,6 @@
 // The lines of a job's history (docs/formats/history.md), which stand in stats/history.
 //
-// Threading: stateless; ReadHistory blocks on the storage.
+// Threading: thread-safe (stateless); ReadHistory blocks on the storage.
 #ifndef LOCKSTEP_CHIEF_STATS_HISTORY_LINES_H_
 #define LOCKSTEP_CHIEF_STATS_HISTORY_LINES_H_
 
@@ -14,8 +14,8 @@ namespace lockstep::chief {
 
 inline constexpr char kHistoryFolder[] = "stats/history";
 
-// All lines, in the order of their time. Lines that do not read, and what a killed chief left of a line, are counted in
-// `damaged`. NotFound: the job has no history. Codes of the storage.
+// All lines, ordered by time. `damaged` counts unreadable lines, including half lines of killed chiefs. NotFound: the
+// job has no history. Codes of the storage.
 absl::StatusOr<std::vector<WorkerInterval>> ReadHistory(const Storage& storage, int& damaged);
 
 }  // namespace lockstep::chief

@@ -1,6 +1,6 @@
-// Files of JSON lines that chiefs append to and that are read back as one sequence: stats/history, stats/timeline,
+// Files of JSON lines to which chiefs append and which are read back as one sequence: stats/history, stats/timeline,
 // logs/chief. Each chief appends to files of its own, named "term-000007-000002.jsonl" after its term and their order.
-// The oldest files go when all together grow large. A chief that was killed may leave half a line at the end of a file.
+// The oldest files are removed once there are too many. A killed chief may leave half a line at the end of a file.
 //
 // Threading: thread-compatible; every call blocks on the storage.
 #ifndef LOCKSTEP_CHIEF_STATS_LINE_FILES_H_
@@ -22,22 +22,22 @@
 
 namespace lockstep::chief {
 
-// A message as one line of JSON, with its end. Fields that have their default are left out.
+// Formats a message as one line of JSON with its newline. Fields with default values are left out.
 std::string JsonLine(const google::protobuf::Message& message);
 
 class LineFiles {
  public:
   struct Limits {
-    uint64_t file_bytes = 4 << 20;  // a file that is as long is followed by another
+    uint64_t file_bytes = 4 << 20;  // a file of this length is followed by another
     size_t files = 16;              // older ones are removed
   };
 
-  // `storage` is not owned. `term`: of the chief that appends.
+  // `storage` is not owned. `term`: the chief's.
   LineFiles(Storage& storage, std::string folder, int64_t term, Limits limits)
       : storage_(storage), folder_(std::move(folder)), term_(term), limits_(limits) {}
 
-  // Makes whole lines durable. Codes of the storage; after an error the next call, with the same lines again, begins
-  // another file. REQUIRES: the folder is there.
+  // Appends whole lines durably. Codes of the storage; after an error, call again with the same lines, which begins
+  // another file. REQUIRES: the folder exists.
   absl::Status Append(absl::string_view lines);
 
  private:
@@ -53,21 +53,21 @@ class LineFiles {
   int64_t number_ = 0;  // of file_, among those of this chief
 };
 
-// Reads a folder of such files again and again, of each file only what is new.
+// Reads a folder of such files repeatedly, and of each file only the new part.
 class LineReader {
  public:
-  // Takes a line, without its end. False: it does not read.
+  // Receives a line without its newline. Returns false if it is unreadable.
   using Take = std::function<bool(absl::string_view line)>;
 
   explicit LineReader(std::string folder) : folder_(std::move(folder)) {}
 
-  // Gives every whole line that was not given yet to `take`, in the order of the files' names. NotFound: there is no
-  // such folder (yet). Codes of the storage; the next call goes on where this one stopped.
+  // Passes every new whole line to `take`, in the order of the files' names. NotFound: there is no such folder (yet).
+  // Codes of the storage; the next call continues where this one stopped.
   absl::Status ReadNew(const Storage& storage, const Take& take);
 
-  // Lines that did not read, so far.
+  // The number of unreadable lines so far.
   int damaged() const { return damaged_; }
-  // Files that end in the middle of a line: it is being written, or its chief was killed.
+  // The number of files that end in the middle of a line: it is being written, or its chief was killed.
   int unfinished() const { return static_cast<int>(unfinished_.size()); }
 
  private:

@@ -1,6 +1,6 @@
 // Reads stats/worker_stats.json, which a chief replaces every two seconds.
 //
-// Threading: stateless; blocks on the storage.
+// Threading: thread-safe (stateless); blocks on the storage.
 #ifndef LOCKSTEP_CHIEF_STATS_LIVE_STATS_H_
 #define LOCKSTEP_CHIEF_STATS_LIVE_STATS_H_
 

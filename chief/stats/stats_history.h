@@ -1,5 +1,5 @@
-// What every worker did, stretch by stretch, for the job's history (docs/formats/history.md): the difference between
-// totals of StatsTracker. No I/O and no clock inside.
+// Records what every worker did in each interval, for the job's history (docs/formats/history.md): the differences
+// between successive totals of StatsTracker. No I/O and no clock inside.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_CHIEF_STATS_STATS_HISTORY_H_
@@ -16,17 +16,17 @@ namespace lockstep::chief {
 class StatsHistory {
  public:
   static constexpr absl::Duration kInterval = absl::Minutes(1);
-  // Of a job with many workers an interval is longer: so many lines a minute at most, on average.
+  // With many workers the interval is longer, so that there are at most this many lines per minute on average.
   static constexpr int kLinesPerMinute = 1000;
 
-  // Lines count from these totals on, and from `now`, of a monotonic clock.
+  // Starts the first interval at `now`, of a monotonic clock, from these totals.
   void StartFrom(absl::Time now, const WorkerStatsFile& totals);
 
-  // Whether the present interval of a job with so many workers has ended.
+  // Whether the present interval has ended, in a job with `workers` workers.
   bool Due(absl::Time now, int workers) const;
 
-  // A line of JSON, with its end, for each worker that did something since the last call or to which something
-  // happened. `wall`: the time that people are told.
+  // Ends the interval: returns a JSON line for each worker that did something in it or to which something happened.
+  // `wall`: the time shown to people.
   std::string Take(absl::Time now, absl::Time wall, const WorkerStatsFile& totals);
 
  private:

@@ -1,8 +1,8 @@
-// Where the time of a job goes (Goodput of protos/stats.proto), by what its chief sees. No clock inside: time is an
-// argument, of a monotonic clock.
+// Counts where the time of a job goes (Goodput of protos/stats.proto), by what its chief sees. No clock inside: time is
+// an argument, of a monotonic clock.
 //
 // Invariant: totals never shrink. While a generation runs, the time since the newest agreed step is in none of them:
-// only its end tells whether that was a step or a stall.
+// only its end shows whether it was a step or a stall.
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_CHIEF_TIMELINE_GOODPUT_CLOCK_H_
 #define LOCKSTEP_CHIEF_TIMELINE_GOODPUT_CLOCK_H_
@@ -15,12 +15,12 @@ namespace lockstep::chief {
 
 class GoodputClock {
  public:
-  // Counts on from the totals of earlier chiefs.
+  // Continues from the totals of earlier chiefs.
   void StartFrom(absl::Time now, const Goodput& before);
 
-  // The job is in this phase from `now` on.
+  // The job enters this phase at `now`.
   void EnterPhase(absl::Time now, Phase phase);
-  // A step was agreed. Counts while the job runs.
+  // A step was agreed. Has an effect only in the phase Running.
   void Agreed(absl::Time now);
 
   Goodput Totals(absl::Time now) const;
@@ -28,14 +28,14 @@ class GoodputClock {
  private:
   Goodput totals_;
   Phase phase_ = Phase::kAdopting;
-  absl::Time since_;  // what came before is in totals_
+  absl::Time since_;  // the time before is in totals_
 };
 
-// How long a job was without a chief, in seconds: since `before` was written. 0 after a chief that ended with
-// `kExitDone`: the job was done, or people had stopped it. `now_ms`: since 1970.
+// How long the job had no chief, in seconds, since `before` was written. 0 if that chief ended with kExitDone: the job
+// was done, or people had stopped it. `now_ms`: since 1970.
 double SecondsWithoutChief(const JobStats& before, int64_t now_ms);
 
-// The share of all time that went into agreed steps, from 0 to 1; 0 before the first second.
+// The fraction of all time that went into agreed steps, from 0 to 1; 0 before the first second.
 double GoodputShare(const Goodput& goodput);
 
 }  // namespace lockstep::chief

@@ -1,5 +1,5 @@
-// Writes down what happens to a job, for people and for the page: the lines of stats/timeline
-// (docs/formats/timeline.md). It sees each decision of the chief's core. No clock and no I/O inside.
+// Records what happens to a job, for people and for the page: the lines of stats/timeline (docs/formats/timeline.md).
+// It sees each decision of the chief's core. No clock and no I/O inside.
 //
 // Threading: thread-compatible; never blocks.
 #ifndef LOCKSTEP_CHIEF_TIMELINE_TIMELINE_RECORDER_H_
@@ -23,32 +23,32 @@ namespace lockstep::chief {
 
 inline constexpr char kTimelineFolder[] = "stats/timeline";
 
-// "RUNNING": as people see the phase of a job.
+// The name of a phase, for people: "RUNNING".
 const char* PhaseName(Phase phase);
 
-// "lost": what happened to a worker, in entries and in TensorBoard's text.
+// The name of a change, in entries and in TensorBoard's text: "lost".
 const char* ChangeName(WorkerChange change);
 
 class TimelineRecorder {
  public:
-  // What is kept between two calls of Take; of more, the newest is left out and counted.
+  // The most bytes that are kept between two calls of Take; entries beyond are dropped and counted.
   static constexpr size_t kMostBytes = 16 << 20;
   static constexpr size_t kLongestText = 2000;  // of an entry
 
-  // How the core is after a decision.
+  // The state of the core after a decision.
   struct Present {
     Phase phase = Phase::kAdopting;
     Generation generation;
     uint64_t agreed_step = 0;
-    std::function<std::vector<std::string>()> members;  // names by rank; asked for when the generation is another one
+    std::function<std::vector<std::string>()> members;  // names by rank; called if the generation changed
   };
 
   explicit TimelineRecorder(int64_t term) : term_(term) {}
 
-  // `wall`: the time that people are told, here and below.
+  // The core decided these actions. `wall`, here and below: the time shown to people.
   void Saw(absl::Time wall, const std::vector<Action>& actions, const Present& present);
 
-  // The chief began, went on from `text`; ended, and why.
+  // The chief started, from the checkpoint `text` of `step`, or ended.
   void ChiefStarted(absl::Time wall, int64_t step, absl::string_view text);
   void ChiefEnded(absl::Time wall, int32_t exit_code, absl::string_view reason);
   // A checkpoint was published at `path`.
@@ -56,11 +56,11 @@ class TimelineRecorder {
   void Evaluated(absl::Time wall, int64_t step, absl::string_view values);
   void Warned(absl::Time wall, absl::string_view text);
 
-  // The lines since the last call; "" when there are none.
+  // The lines since the last call; "" if there are none.
   std::string Take();
 
  private:
-  // An entry of this kind at the present step and generation.
+  // Makes an entry of this kind at the present step and generation.
   TimelineEntry Entry(const char* kind) const;
   void Add(absl::Time wall, TimelineEntry entry);
   void On(absl::Time wall, const OpenSave& action);

@@ -1,4 +1,4 @@
-// What the page of a job asks for, as JSON (docs/design/0024-watching.md has the form).
+// Formats the answers to the page of a job as JSON (docs/design/0024-watching.md has the form).
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_CHIEF_WATCH_JOB_JSON_H_
@@ -17,19 +17,19 @@ namespace lockstep::chief {
 
 using Json = nlohmann::ordered_json;
 
-// api/job. `directory`: as people name it. `trouble`: why the record may be incomplete; "": it is not.
+// api/job. `directory`: as shown to people. `trouble`: why the record may be incomplete; empty if it is complete.
 Json JobJson(const PresentJob& present, const JobRecord& record, const std::string& directory,
              const std::string& trouble, int64_t now_ms);
 // api/series.
 Json SeriesListJson(const ScalarHistory& scalars);
 // api/series/NAME.
 Json SeriesJson(const std::string& name, const ScalarSeries& series, int64_t from, int64_t to, size_t points);
-// api/timeline: entries of `from_ms` to `to_ms`.
+// api/timeline: the entries between `from_ms` and `to_ms`.
 Json TimelineJson(const JobRecord& record, int64_t from_ms, int64_t to_ms);
 // api/samples.
 Json SamplesJson(const JobRecord& record);
 
-// On one line; text that is not UTF-8 is replaced where it is not.
+// Formats `json` on one line; bytes that are not valid UTF-8 are replaced.
 std::string Dump(const Json& json);
 
 }  // namespace lockstep::chief

@@ -1,5 +1,5 @@
-// What a job left behind for people, read from its directory or bucket again and again: curves, timeline, checkpoints
-// and samples. Of growing files only what is new is read.
+// Reads what a job recorded for people from its directory or bucket, repeatedly: curves, timeline, checkpoints and
+// samples. Of growing files only the new part is read.
 //
 // Threading: thread-compatible; Refresh blocks on the storage.
 #ifndef LOCKSTEP_CHIEF_WATCH_JOB_RECORD_H_
@@ -21,7 +21,7 @@
 
 namespace lockstep::chief {
 
-// What a language model wrote after the evaluation of a step.
+// A text that a language model generated after the evaluation of a step.
 struct ModelSample {
   int64_t step = 0;
   std::string text;
@@ -35,7 +35,7 @@ class JobRecord {
   // `place` is not owned.
   explicit JobRecord(const JobPlace* place);
 
-  // Reads what is new. What cannot be read stays as it was; the first such error is returned.
+  // Reads what is new. What cannot be read keeps its old value; the first such error is returned.
   absl::Status Refresh();
 
   const ScalarHistory& scalars() const { return scalars_; }

@@ -1,8 +1,7 @@
-// The HTTP side of a job: its page, what the page asks for, metrics for Prometheus, and whether this process is
-// healthy.
+// The HTTP server of a job: its page, the page's requests, metrics for Prometheus, and the health of this process.
 //
-//   /healthz, /readyz, /metrics   common/http/observing.h; anybody may ask for the first two
-//   /api/...                      what the page asks for (page_api.h)
+//   /healthz, /readyz, /metrics   common/http/observing.h; the first two need no credential
+//   /api/...                      requests of the page (page_api.h)
 //   /, /page.css, ...             the page
 //
 // Threading: thread-safe.
@@ -31,10 +30,10 @@ class PageServer {
     std::function<absl::StatusOr<std::string>()> metrics;
   };
 
-  // Codes as HttpServer::Start. `api` outlives the server.
+  // Starts to serve. Codes as HttpServer::Start. `api` outlives the server.
   static absl::StatusOr<std::unique_ptr<PageServer>> Start(Options options, PageApi* api);
 
-  // Where people open the page: "http://127.0.0.1:29401/".
+  // The URL of the page: "http://127.0.0.1:29401/".
   std::string url() const;
   bool on_loopback() const { return server_->on_loopback(); }
 

@@ -1,4 +1,4 @@
-// How a job is now, for its page and its metrics: what its chief says, or what its directory tells.
+// The present state of a job, for its page and its metrics: from its chief, or else from its directory.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_CHIEF_WATCH_PRESENT_JOB_H_
@@ -12,13 +12,13 @@
 
 namespace lockstep::chief {
 
-// The state of a line of the status that stands for a host which is left out, and not for a worker.
+// The `state` of a status line that describes an excluded host instead of a worker.
 inline constexpr char kExcludedHost[] = "excluded";
 
 struct PresentJob {
   proto::StatusReply status;
   WorkerStatsFile stats;
-  bool live = false;             // a chief runs, or may run where it cannot be reached
+  bool live = false;             // a chief runs, or may run out of reach
   std::optional<int> exit_code;  // of a chief that ended
   std::string cause;             // why it ended or cannot be reached; empty while it runs
   int64_t global_batch = 0;      // samples of a step; 0: not known

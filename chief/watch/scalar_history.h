@@ -1,5 +1,5 @@
-// The curves of a job, read from its files for TensorBoard (docs/formats/events.md) again and again, of each file only
-// what is new.
+// Reads the curves of a job from its TensorBoard files (docs/formats/events.md), repeatedly, and of each file only the
+// new part.
 //
 // Threading: thread-compatible; ReadNew blocks on the storage.
 #ifndef LOCKSTEP_CHIEF_WATCH_SCALAR_HISTORY_H_
@@ -18,8 +18,8 @@ namespace lockstep::chief {
 
 class ScalarHistory {
  public:
-  // Adds what was written since the last call. A file is read up to the first record that is torn or damaged. NotFound:
-  // nothing was written yet. Codes of the storage; the next call goes on where this one stopped.
+  // Adds what was written since the last call. A file is read up to the first torn or damaged record. NotFound: nothing
+  // was written yet. Codes of the storage; the next call continues where this one stopped.
   absl::Status ReadNew(const Storage& storage);
 
   // By tag: "loss", "evaluation/accuracy".
@@ -27,14 +27,14 @@ class ScalarHistory {
 
  private:
   absl::Status ReadNewOf(const Storage& storage, const DirectoryEntry& entry);
-  // Takes whole records from the front of `bytes`. Returns how many bytes they have.
+  // Consumes complete records from the front of `bytes`. Returns the number of bytes consumed.
   size_t TakeRecords(absl::string_view bytes);
   void TakeRecord(absl::string_view data);
 
   std::map<std::string, ScalarSeries> series_;
   struct Progress {
     uint64_t read = 0;  // bytes of whole records
-    uint64_t seen = 0;  // the file's size then
+    uint64_t seen = 0;  // the file's size at that time
   };
   std::map<std::string, Progress> files_;  // by name
 };

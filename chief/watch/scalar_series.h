@@ -1,5 +1,5 @@
-// One curve of a job, step by step, in bounded memory: of more than kMostStretches points neighbours are joined, of
-// which the mean, the lowest and the highest value stay.
+// One curve of a job in bounded memory. Beyond kMostStretches points, neighbouring points are joined into stretches
+// that keep the mean, the lowest and the highest value.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_CHIEF_WATCH_SCALAR_SERIES_H_
@@ -15,12 +15,12 @@ class ScalarSeries {
  public:
   static constexpr size_t kMostStretches = size_t{1} << 16;
 
-  // Points in a row.
+  // Consecutive points.
   struct Stretch {
     int64_t first_step = 0;
     int64_t last_step = 0;
-    int64_t at_ms = 0;  // of the last one, since 1970
-    double sum = 0;     // NaN where one of them is
+    int64_t at_ms = 0;  // of the last point, since 1970
+    double sum = 0;     // NaN if a point is NaN
     double low = 0;
     double high = 0;
     int64_t count = 0;
@@ -29,15 +29,15 @@ class ScalarSeries {
     void Join(const Stretch& next);
   };
 
-  // REQUIRES: `step` is later than that of the newest point. An earlier one is left out.
+  // Adds a point. A point that is not later than the newest one is ignored.
   void Add(int64_t step, int64_t at_ms, double value);
-  // Training went back: points of `step` and later ones go. A stretch that only ends there stays.
+  // Training went back: removes the points from `step` on. A stretch that only ends there stays.
   void DropFrom(int64_t step);
 
-  // The points of `from` to `to` in at most `most` stretches; points that were not joined yet come alone while there is
+  // The points from `from` to `to` in at most `most` stretches; points that are not joined stay single while there is
   // room. REQUIRES: most > 0.
   std::vector<Stretch> Sample(int64_t from, int64_t to, size_t most) const;
-  // All points that are in it.
+  // The number of points.
   int64_t size() const { return size_; }
   bool empty() const { return stretches_.empty(); }
   const Stretch& newest() const { return stretches_.back(); }  // REQUIRES: not empty
@@ -46,7 +46,7 @@ class ScalarSeries {
   void JoinPairs();
 
   std::vector<Stretch> stretches_;
-  int64_t per_stretch_ = 1;  // points that the newest stretch takes before another begins
+  int64_t per_stretch_ = 1;  // the number of points per new stretch
   int64_t size_ = 0;
 };
 

@@ -1,9 +1,9 @@
-// The files of the page that shows a job: HTML, CSS and JavaScript, the charting library and its licence. They are part
-// of the program; the page asks for nothing from elsewhere.
+// The files of a job's page: HTML, CSS and JavaScript, the charting library and its licence. They are compiled into the
+// program; the page loads nothing from elsewhere.
 //
 // Invariants
 //   * Sorted by path; no path is there twice; none begins with a slash.
-//   * No file needs inline scripts or styles: the policy `default-src 'self'` serves.
+//   * No file needs inline scripts or styles: it works under the policy `default-src 'self'`.
 // Threading: immutable.
 #ifndef LOCKSTEP_CHIEF_WATCH_PAGE_PAGE_FILES_H_
 #define LOCKSTEP_CHIEF_WATCH_PAGE_PAGE_FILES_H_
@@ -22,7 +22,7 @@ struct PageFile {
 
 absl::Span<const PageFile> PageFiles();
 
-// The file that `path` names, "" being index.html; nullptr where there is none.
+// The file at `path` ("" is index.html); null if there is none.
 const PageFile* FindPageFile(absl::string_view path);
 
 }  // namespace lockstep::chief
