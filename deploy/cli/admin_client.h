@@ -1,5 +1,5 @@
-// Asks a running chief how it is, to stop, to drain workers or to change a checkpoint: what the commands need of the
-// Admin service.
+// A client of the chief's Admin service, for commands: asks for the status, stops the job, drains workers, changes
+// checkpoints, reports exits.
 //
 // Threading: thread-safe; every call blocks, for `deadline` at most.
 #ifndef LOCKSTEP_DEPLOY_CLI_ADMIN_CLIENT_H_
@@ -17,22 +17,22 @@ namespace lockstep::cli {
 
 class AdminClient {
  public:
-  // `of_directory`: the key is of the directory that gave the address, so that it is right.
+  // `of_directory`: address and key come from the same directory, so the key must be right.
   AdminClient(const std::string& address, const CallerKey& key, bool of_directory = false);
 
-  // Where the chief of a job's directory listens, with the directory's token. NotFound when no chief ever ran there.
-  // With `address_file`, a path below the directory, the chief whose address stands there. Of a job in a bucket,
-  // s3://BUCKET/PREFIX, the log gives the address, or `address_file` does, which is a path of this machine then.
+  // A client for the chief of a job's directory, with the directory's token. NotFound: no chief ever ran there.
+  // `address_file`, if not empty, is a path below the directory with the address of the wanted chief. For a job in a
+  // bucket, s3://BUCKET/PREFIX, the address comes from the log, or from `address_file`, then a path of this machine.
   static absl::StatusOr<std::unique_ptr<AdminClient>> ForDirectory(const std::string& directory,
                                                                    const std::string& address_file = "");
 
-  // Unavailable when the chief does not answer, also when another program has its port; Unauthenticated when that may
-  // be since the token is of another job; PermissionDenied where the token's role is too low.
+  // Unavailable: the chief does not answer, or another program has its port. Unauthenticated: the token may be of
+  // another job. PermissionDenied: the token's role is too low. All calls return these.
   absl::StatusOr<proto::StatusReply> Status(absl::Duration deadline) const;
   absl::Status Stop(const std::string& by, absl::Duration deadline) const;
-  // InvalidArgument: refused, with the reason.
+  // InvalidArgument, with the reason: the request was refused.
   absl::StatusOr<proto::DrainReply> Drain(const proto::DrainRequest& request, absl::Duration deadline) const;
-  // FailedPrecondition: it is not done, with the reason. NotFound: there is no such checkpoint.
+  // FailedPrecondition, with the reason: nothing was changed. NotFound: there is no such checkpoint.
   absl::StatusOr<std::string> ChangeCheckpoint(const proto::ChangeCheckpointRequest& request,
                                                absl::Duration deadline) const;
   absl::Status ReportExit(const proto::ExitReport& report, absl::Duration deadline) const;

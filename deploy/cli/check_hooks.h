@@ -1,4 +1,4 @@
-// What `lockstep check` says of a job's hooks: when each fires, what it does, and what keeps it from that.
+// Reports a job's hooks for `lockstep check`: when each fires, what it does, and what prevents that.
 //
 // Threading: thread-safe (looks at files, changes nothing).
 #ifndef LOCKSTEP_DEPLOY_CLI_CHECK_HOOKS_H_
@@ -12,8 +12,8 @@
 
 namespace lockstep::cli {
 
-// Adds a line for each hook of `spec`, whose training set has `epoch_samples` and whose last step is `end_step`; a
-// command that this machine has not is a warning, because the chief may run on another.
+// Adds a line for each hook of `spec`. `epoch_samples`: samples of its training set; `end_step`: its last step. A
+// command that is missing on this machine is a warning, because the chief may run elsewhere.
 void CheckHooks(const JobSpec& spec, int64_t epoch_samples, uint64_t end_step, Findings& findings);
 
 }  // namespace lockstep::cli

@@ -1,5 +1,5 @@
-// Everything of a job that can be known to fail before machines are spent on it: its set-up, as a chief makes it, the
-// plans of a worker of this machine, and its directory.
+// Checks a job for everything that can be known to fail before machines are spent on it: its set-up by the chief, the
+// plans of a worker on this machine, and its directory.
 //
 // Threading: thread-safe (reads files, changes nothing); blocks.
 #ifndef LOCKSTEP_DEPLOY_CLI_CHECK_JOB_H_
@@ -21,17 +21,17 @@ namespace lockstep::cli {
 struct JobToCheck {
   std::string path;
   std::vector<std::string> overrides;
-  std::string directory;        // empty: as the job says
-  device::WorkerDevice device;  // what a worker would be told
-  std::string listen;           // where a chief would; empty: nothing is said
+  std::string directory;        // empty: the job's own
+  device::WorkerDevice device;  // the device option of its workers
+  std::string listen;           // the address of its chief; empty: not checked
 };
 
-// Adds everything that is found out about the job to `findings`. Returns the forecast of a worker, nullopt where no
-// plans for one can be made.
+// Adds all findings about the job to `findings`. Returns the forecast of a worker; nullopt if no plans can be made for
+// one.
 std::optional<worker::ReplicaForecast> CheckJob(const JobToCheck& job, Findings& findings);
 
-// Finds what is wrong with a job whose file has mistakes, in the words of the chief that it saves from being started:
-// logs all errors but the first, which it returns with its exit code.
+// Reports a job file with mistakes as a chief would, without starting one: logs all errors but the first, which it
+// returns with its exit code.
 absl::Status RefuseJob(const JobReading& job, ExitCode& exit_code);
 
 }  // namespace lockstep::cli

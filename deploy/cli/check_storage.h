@@ -1,4 +1,4 @@
-// `lockstep check --storage`: whether jobs are safe in a bucket or a directory, proven there.
+// Implements `lockstep check --storage`: tests whether jobs are safe in a bucket or a directory.
 //
 // Threading: thread-safe; blocks on the place.
 #ifndef LOCKSTEP_DEPLOY_CLI_CHECK_STORAGE_H_
@@ -10,8 +10,8 @@
 
 namespace lockstep::cli {
 
-// Adds one finding for each property of `place`, s3://bucket/prefix or a directory, which is made for the time of the
-// check when it is missing. Errors end with 78 where the place or its settings are unusable, and 74 where it failed.
+// Adds one finding for each tested property of `place`, s3://bucket/prefix or a directory. A missing directory is made
+// for the time of the check. Errors end with 78 if the place or its settings are unusable, and with 74 if it failed.
 void CheckStorage(const std::string& place, Findings& findings);
 
 }  // namespace lockstep::cli

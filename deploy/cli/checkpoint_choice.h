@@ -1,6 +1,6 @@
-// Which checkpoint of a job a command is about.
+// The options by which a command selects a checkpoint of a job.
 //
-// Threading: OpenChosen blocks on the storage.
+// Threading: thread-compatible; OpenChosen blocks on the storage.
 #ifndef LOCKSTEP_DEPLOY_CLI_CHECKPOINT_CHOICE_H_
 #define LOCKSTEP_DEPLOY_CLI_CHECKPOINT_CHOICE_H_
 
@@ -17,18 +17,18 @@ namespace lockstep::cli {
 
 struct CheckpointChoice {
   std::string directory;
-  std::optional<int64_t> step;  // none: the newest that is whole
+  std::optional<int64_t> step;  // nullopt: the newest that opens
   bool best = false;            // the one that `checkpoint.keep_best` keeps
 };
 
-// "dir", --step and --best, read into `choice`, which outlives the parsing.
+// Adds "dir", --step and --best, which are parsed into `choice`; it must outlive the parsing.
 void AddCheckpointChoice(CLI::App& command, CheckpointChoice& choice);
 
-// The checkpoint that is meant; its tensors are not read yet. `place`, of `choice.directory`, outlives it. NotFound,
-// with what to do, when there is none; else as chief::OpenCheckpoint.
+// Opens the selected checkpoint without reading its tensors. `place`, of `choice.directory`, outlives it. NotFound,
+// with what to do: there is none. Else as chief::OpenCheckpoint.
 absl::StatusOr<chief::CheckpointReader> OpenChosen(const JobPlace& place, const CheckpointChoice& choice);
 
-// For --ema, where `checkpoint` holds no average of its weights.
+// The error for --ema if `checkpoint` has no average of its weights.
 absl::Status NoAverage(const chief::CheckpointReader& checkpoint);
 
 }  // namespace lockstep::cli

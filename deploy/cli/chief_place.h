@@ -1,4 +1,4 @@
-// Which job a command is about, and the way to its chief: --dir, or --chief with a token.
+// The options by which a command finds a job and its chief: --dir, or --chief with a token.
 //
 // Threading: owned by main.
 #ifndef LOCKSTEP_DEPLOY_CLI_CHIEF_PLACE_H_
@@ -16,22 +16,22 @@
 namespace lockstep::cli {
 
 struct ChiefPlace {
-  std::string directory;  // one of this and `address` is given
+  std::string directory;  // either this or `address` is given
   std::string address;
   std::string token_file;
 };
 
-// Adds the options to `command`, which fills the place when it is parsed.
+// Adds the options to `command`; parsing fills the returned place.
 std::shared_ptr<ChiefPlace> AddChiefPlace(CLI::App& command);
 
 // Does not connect yet. Codes as AdminClient::ForDirectory; Unauthenticated without a token.
 absl::StatusOr<std::unique_ptr<AdminClient>> ConnectTo(const ChiefPlace& place);
 
-// How the job is, as its chief says or its directory tells. Blocks, for `deadline` on the chief. Codes as ReadJobState;
-// Unavailable when the chief of an address does not answer.
+// The state of the job, from its chief or else from its directory. Blocks, for at most `deadline` on the chief. Codes
+// as ReadJobState; Unavailable: the chief at `address` does not answer.
 absl::StatusOr<JobState> LookAt(const ChiefPlace& place, absl::Duration deadline);
 
-// Prints what is wrong with the chief or the way to it, and returns the exit code for it.
+// Prints an error of the chief or of the connection to it, and returns its exit code.
 int ChiefFailure(const absl::Status& status);
 
 }  // namespace lockstep::cli

@@ -1,4 +1,5 @@
-// Widths of text on a terminal, in columns: UTF-8 is cut between characters, and names in any script keep tables even.
+// Measures and cuts text by its width on a terminal, in columns. UTF-8 is cut between characters, so that tables stay
+// aligned with names in any script.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_DEPLOY_CLI_COLUMNS_H_
@@ -11,11 +12,11 @@
 
 namespace lockstep::cli {
 
-// The columns that `text`, a row without control characters, takes. Ideographs and the like take two, marks that stand
-// on the character before them none, a tab eight at most, and a byte that is no UTF-8 one.
+// The width of `text`, a line without control characters. Ideographs and the like take two columns, combining marks
+// none, a tab at most eight, and a byte that is not UTF-8 one.
 size_t ColumnsOf(absl::string_view text);
 
-// The longest beginning of `text` that takes at most `columns`, cut between characters.
+// The longest prefix of `text` of at most `columns` columns, cut between characters.
 std::string CutToColumns(absl::string_view text, size_t columns);
 
 }  // namespace lockstep::cli

@@ -1,4 +1,4 @@
-// The command line as plain data: what completions and manual pages are made from.
+// The command line as plain data, from which completions and manual pages are made.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_DEPLOY_CLI_COMMAND_TREE_H_
@@ -17,10 +17,10 @@ enum class ValueKind : uint8_t {
 };
 
 struct OptionText {
-  std::vector<std::string> names;  // "-o", "--output", as they are written; of an argument its one name, "job"
+  std::vector<std::string> names;  // "-o", "--output"; of a positional argument its one name, "job"
   std::string description;
   ValueKind value = ValueKind::kText;
-  std::vector<std::string> choices;  // the only values that it takes; empty: any
+  std::vector<std::string> choices;  // the allowed values; empty: any
   std::string default_value;         // empty: none is shown
   bool required = false;
   bool repeated = false;  // it may be given more than once
@@ -30,12 +30,12 @@ struct CommandText {
   std::string called;  // "lockstep checkpoint ls"
   std::string name;    // "ls"
   std::string description;
-  std::vector<OptionText> options;    // those of its groups included, hidden ones left out
+  std::vector<OptionText> options;    // with those of its groups, without hidden ones
   std::vector<OptionText> arguments;  // in the order in which they are given
-  std::vector<CommandText> commands;  // in the order of its help
+  std::vector<CommandText> commands;  // in the order of the help
 };
 
-// What `app` has, called `called` on the command line. Hidden commands and options are left out.
+// Describes `app`, which is called `called` on the command line. Hidden commands and options are left out.
 CommandText DescribeCommands(const CLI::App& app, const std::string& called);
 
 // `command` and all below it, parents first.

@@ -1,5 +1,5 @@
-// The subcommands of `lockstep`. Each function adds one to the application; when it was given on the command line its
-// callback runs it and leaves the exit code in `exit_code`.
+// The subcommands of `lockstep`. Each function adds one to the application; if it is given on the command line, its
+// callback runs it and sets `exit_code`.
 //
 // Threading: owned by main.
 #ifndef LOCKSTEP_DEPLOY_CLI_COMMANDS_H_
@@ -31,7 +31,7 @@ void AddToken(CLI::App& app, int& exit_code);
 void AddCheckpoint(CLI::App& app, int& exit_code);
 // `lockstep checkpoint pin|unpin|rm`, below `checkpoint`.
 void AddCheckpointChanges(CLI::App& checkpoint, int& exit_code);
-// `lockstep checkpoint export`.
+// `lockstep checkpoint adopt` and `export`.
 void AddCheckpointAdopt(CLI::App& checkpoint, int& exit_code);
 void AddCheckpointExport(CLI::App& checkpoint, int& exit_code);
 void AddMetagraph(CLI::App& app, int& exit_code);

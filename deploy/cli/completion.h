@@ -1,5 +1,5 @@
-// Scripts that complete the words of a command line in bash, zsh and fish, made from what the command line has:
-// commands, options, the values of those that take a few only, and files for the others. They need no other package.
+// Makes completion scripts for bash, zsh and fish from the command tree: they complete commands, options, the values of
+// options with few choices, and files for the others. They need no other package.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_DEPLOY_CLI_COMPLETION_H_
@@ -11,8 +11,8 @@
 
 namespace lockstep::cli {
 
-// Each is for the program that `program` describes; after its command `help` the commands are completed.
-// REQUIRES: names and choices are words without quotes, blanks and characters that shells expand.
+// Each returns the script for the program that `program` describes; behind its command `help` the commands are
+// completed. REQUIRES: names and choices are words without quotes, blanks and characters that shells expand.
 std::string BashCompletion(const CommandText& program);
 std::string ZshCompletion(const CommandText& program);
 std::string FishCompletion(const CommandText& program);

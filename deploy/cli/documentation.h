@@ -1,4 +1,4 @@
-// What the command line says about itself, for shells and for man.
+// The commands that describe the command line itself, for shells and for man.
 //
 // Threading: owned by main.
 #ifndef LOCKSTEP_DEPLOY_CLI_DOCUMENTATION_H_
@@ -8,7 +8,7 @@
 
 namespace lockstep::cli {
 
-// Adds `lockstep completion` and `lockstep manual`, about all commands that `app` has when they run.
+// Adds `lockstep completion` and `lockstep manual`, which describe all commands that `app` has when they run.
 void AddDocumentation(CLI::App& app, int& exit_code);
 
 }  // namespace lockstep::cli

@@ -1,4 +1,4 @@
-// What `lockstep eval --details` tells beside the loss: figures of each class, or of the errors of a regression.
+// The details of `lockstep eval --details`, besides the loss: figures of each class, or of the errors of a regression.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_DEPLOY_CLI_EVAL_DETAILS_H_
@@ -16,22 +16,22 @@
 
 namespace lockstep::cli {
 
-// One of them.
+// Either `classes` or `errors` is set.
 struct EvalDetails {
   std::optional<worker::ClassReport> classes;
-  std::vector<std::string> names;  // of the classes; empty: they have none
+  std::vector<std::string> names;  // names of the classes; empty: they have none
   std::optional<worker::ErrorReport> errors;
 };
 
-// Predicts `source` once more, `batch` samples at once, and compares. Blocks. InvalidArgument: the model gives not one
-// class, or one value for each target, per sample.
+// Predicts `source` again, `batch` samples at a time, and compares with its labels. Blocks. InvalidArgument: per
+// sample, the model does not give one class or one value for each target.
 absl::StatusOr<EvalDetails> MakeEvalDetails(const ModelToRun& model, const worker::DataSource& source,
                                             DeviceToRun& device, int64_t batch);
 
-// As JSON has it, to the last digit; null for what is no finite number.
+// A number in JSON with all its digits; null if it is not finite.
 std::string JsonNumber(double value);
 
-// A table for people, and members of a JSON object, each behind a comma.
+// DetailsText is a table for people; DetailsJson are members of a JSON object, each behind a comma.
 std::string DetailsText(const EvalDetails& details);
 std::string DetailsJson(const EvalDetails& details);
 

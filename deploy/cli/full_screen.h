@@ -1,7 +1,7 @@
-// A whole terminal for a program that draws it again and again and takes single keys. What stood there before comes
-// back at the end, also when a signal ends the program.
+// Takes over the terminal for a program that redraws it periodically and reads single keys. The former screen comes
+// back at the end, even if a signal ends the program.
 //
-// Threading: owned by main. One at a time.
+// Threading: thread-compatible; at most one instance at a time.
 #ifndef LOCKSTEP_DEPLOY_CLI_FULL_SCREEN_H_
 #define LOCKSTEP_DEPLOY_CLI_FULL_SCREEN_H_
 
@@ -23,8 +23,8 @@ struct KeyPress {
   char character = 0;  // of kCharacter
 };
 
-// The first key of what a terminal sent, which is taken off `bytes`. kQuit: q, Ctrl-C, Ctrl-D or a lone Escape. What is
-// no key is passed over; kNone: nothing is left.
+// Takes the first key off `bytes`, the input of a terminal. kQuit: q, Ctrl-C, Ctrl-D or a lone Escape. Other sequences
+// are skipped; kNone: no key is left.
 KeyPress TakeKey(absl::string_view& bytes);
 
 struct ScreenSize {
@@ -32,7 +32,7 @@ struct ScreenSize {
   size_t rows = 24;
 };
 
-// Of the standard output; what a terminal does not tell is as above.
+// The size of the terminal at the standard output; 80 by 24 if it is not known.
 ScreenSize SizeOfScreen();
 
 class FullScreen {
@@ -43,12 +43,12 @@ class FullScreen {
   FullScreen(const FullScreen&) = delete;
   FullScreen& operator=(const FullScreen&) = delete;
 
-  // Shows these rows in place of what was there. False: nobody sees them any more.
+  // Replaces the content of the screen by these rows. Returns false if the terminal is gone.
   bool Draw(const std::vector<std::string>& rows);
-  // The next key, or kNone after `wait`; kQuit also when a signal asks the program to end, and when the keyboard is
-  // gone.
+  // Waits for the next key; kNone after `wait`. Returns kQuit also if a signal asks the program to end, or if the
+  // keyboard is gone.
   KeyPress Wait(absl::Duration wait);
-  // Somebody can press keys.
+  // Whether keys can be read.
   bool has_keys() const { return has_keys_; }
 
  private:

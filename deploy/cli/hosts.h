@@ -1,4 +1,4 @@
-// `lockstep hosts`.
+// The command `lockstep hosts`.
 //
 // Threading: owned by main.
 #ifndef LOCKSTEP_DEPLOY_CLI_HOSTS_H_
@@ -8,7 +8,7 @@
 
 namespace lockstep::cli {
 
-// As those of commands.h.
+// Adds the command, as the functions of commands.h do.
 void AddHosts(CLI::App& app, int& exit_code);
 
 }  // namespace lockstep::cli

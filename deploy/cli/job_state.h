@@ -1,5 +1,5 @@
-// How a job is, for `lockstep status`: what its chief answers, or else what its directory tells of a job that is done,
-// was stopped, failed, or whose chief is not there.
+// The state of a job, for `lockstep status`: from its chief, or else from its directory, for a job that is done, was
+// stopped, failed, or whose chief does not answer.
 //
 // Threading: thread-safe; ReadJobState blocks on the network and the storage.
 #ifndef LOCKSTEP_DEPLOY_CLI_JOB_STATE_H_
@@ -16,27 +16,28 @@
 namespace lockstep::cli {
 
 struct JobState {
-  // Of a chief that answered; for other jobs job, phase, step, end_step and published_step are set. Phases beside the
-  // chief's own: DONE, STOPPED, FAILED, NOT_RUNNING (it ended without a word), UNREACHABLE.
+  // The chief's answer. For other jobs only job, phase, step, end_step and published_step are set, with these phases
+  // besides the chief's own: DONE, STOPPED, FAILED, NOT_RUNNING (the chief is gone without a record of its end),
+  // UNREACHABLE.
   proto::StatusReply status;
   bool answered = false;
-  std::optional<int> exit_code;          // of a chief that ended with one
-  std::string reason;                    // why it is not running, or not reached
-  absl::Time when;                       // of what is said: now, or the last word of the chief
-  std::optional<WorkerStatsFile> stats;  // that the directory has, where no chief answered
+  std::optional<int> exit_code;          // of a chief that recorded its end
+  std::string reason;                    // why it does not run or cannot be reached
+  absl::Time when;                       // the time of these facts: now, or the chief's last record
+  std::optional<WorkerStatsFile> stats;  // from the directory, if no chief answered
 };
 
-// True when nothing will change by itself any more.
+// Whether nothing will change without somebody's action.
 bool HasEnded(const JobState& state);
 
-// The state of the job in a directory of this machine. NotFound when there is none. `deadline` is for the chief's
-// answer.
+// The state of the job in a directory of this machine. NotFound: there is none. `deadline` limits the wait for the
+// chief.
 absl::StatusOr<JobState> ReadJobState(const std::string& directory, absl::Duration deadline);
 
-// For other programs: fields under the names of protos/session.proto and some that other tools read; numbers are
-// numbers, and null where they are NaN or infinite. One line when `compact`.
+// JSON for other programs: fields with the names of protos/session.proto and some that other tools read. Numbers that
+// are NaN or infinite are null. One line if `compact`.
 std::string JobStateJson(const JobState& state, bool compact);
-// For people: lines with their ends. `now` dates what is past.
+// Text for people: lines, each with its newline. Past times are given relative to `now`.
 std::string JobStateText(const JobState& state, absl::Time now);
 
 }  // namespace lockstep::cli

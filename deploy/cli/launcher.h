@@ -1,7 +1,7 @@
-// What a launcher of other systems says of the process that it started, by variables of the environment: TF_CONFIG
-// (TensorFlow, Kubeflow's TFJob), and MASTER_ADDR with RANK (torchrun, Kubeflow's PyTorchJob).
+// Reads what other launchers tell a process by environment variables: TF_CONFIG (TensorFlow, Kubeflow's TFJob), and
+// MASTER_ADDR with RANK (torchrun, Kubeflow's PyTorchJob).
 //
-// Threading: immutable (a pure function of its argument).
+// Threading: thread-safe (a pure function of its argument).
 #ifndef LOCKSTEP_DEPLOY_CLI_LAUNCHER_H_
 #define LOCKSTEP_DEPLOY_CLI_LAUNCHER_H_
 
@@ -14,14 +14,14 @@
 namespace lockstep::cli {
 
 struct LaunchedTask {
-  std::string by;                 // the variable that says so
-  std::string chief;              // HOST:PORT where the chief is to listen; "": it does not say
+  std::string by;                 // the variable that was used
+  std::string chief;              // HOST:PORT at which the chief must listen; "": not given
   std::string name;               // "worker-1"
-  std::optional<int> local_rank;  // which of its machine's tasks it is
+  std::optional<int> local_rank;  // its number among the tasks of its machine
 };
 
-// nullopt where no variable says anything. `variable` is std::getenv, or gives other values. InvalidArgument: one has a
-// value that is none.
+// nullopt: none of the variables is set. `variable` is std::getenv, or a replacement in tests. InvalidArgument: a
+// variable has an invalid value.
 absl::StatusOr<std::optional<LaunchedTask>> ThisLaunchedTask(const std::function<const char*(const char*)>& variable);
 
 }  // namespace lockstep::cli

@@ -1,4 +1,5 @@
-// The processes of one run: their commands and logs, and what the chief says of them.
+// The processes of one run of `lockstep run` or `lockstep hosts`: their command lines and logs, and queries to their
+// chief.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_DEPLOY_CLI_LOCAL_RUN_H_
@@ -19,7 +20,7 @@
 
 namespace lockstep::cli {
 
-// What `lockstep run` and `lockstep hosts` were told.
+// The options of `lockstep run` and `lockstep hosts`.
 struct RunOptions {
   std::string job_path;
   std::vector<std::string> overrides;
@@ -31,18 +32,18 @@ struct RunOptions {
   std::string device = "auto";
   worker::NoticeOptions notices;
   std::string record_directory;
-  // Of `lockstep hosts`: where each worker runs, in the order of their numbers; empty: all on this machine.
+  // For `lockstep hosts`: the host of each worker, by number; empty: all on this machine.
   std::vector<WorkerHost> hosts;
   std::string ssh = kDefaultSsh;
-  std::string program = "lockstep";     // on those hosts
-  std::string listen;                   // the chief, HOST:PORT; empty: on loopback
+  std::string program = "lockstep";     // path on those hosts
+  std::string listen;                   // HOST:PORT of the chief; empty: on loopback
   std::vector<std::string> data_roots;  // of the workers
 };
 
 class LocalRun {
  public:
-  // `folder`: where logs and the address of this run's chief go; the job's directory, unless that is in a bucket.
-  // Removes what runs that were killed left behind there.
+  // `folder`: the place of logs and of the address file of this run's chief: the job's directory, unless that is in a
+  // bucket. Removes files of killed runs from it.
   LocalRun(RunOptions options, std::string directory, std::string folder, int workers);
   ~LocalRun();
   LocalRun(const LocalRun&) = delete;
@@ -50,24 +51,26 @@ class LocalRun {
 
   std::vector<std::string> Command(const supervisor::Role& role) const;
   std::string LogPath(const supervisor::Role& role) const;
-  // The highest agreed step; nothing when the chief cannot be asked.
+  // The highest agreed step; nullopt if the chief does not answer.
   std::optional<int64_t> ReadStep();
-  // Why this worker is kept away: a notice that stands sends it away again, and `lockstep drain` names it or its host.
+  // Why this worker is held back: a notice that is still in force would make it leave again, or `lockstep drain` names
+  // it or its host. Empty if it is not held.
   std::string WhyHeld(const supervisor::Role& role);
-  // Tells the chief; not when it does not answer.
+  // Reports an exit to the chief; does nothing if the chief does not answer.
   void ReportExit(const supervisor::ReportExit& exited);
-  // The end of what this run added to a worker's log, for a run that failed.
+  // Prints the last lines that this run added to a worker's log, after a failure.
   void PrintTail(const supervisor::Role& role) const;
 
  private:
   std::vector<std::string> ChiefWords() const;
   std::vector<std::string> WorkerWords(int index) const;
-  // Where this run's chief says its address: another run's chief may live in the directory, and this one's be refused.
+  // The file in which this run's chief publishes its address. The directory's own address may be that of another run's
+  // chief, if this one's was refused.
   std::string AddressFile() const;
   std::string AddressPath() const;
   std::string TokenPath() const;
   absl::StatusOr<std::unique_ptr<AdminClient>> Connect() const;
-  // A connection is kept while it answers: a chief that starts again may listen elsewhere.
+  // Keeps the connection while the chief answers: a restarted chief may listen elsewhere.
   std::optional<proto::StatusReply> AskChief();
 
   const RunOptions options_;
@@ -75,8 +78,8 @@ class LocalRun {
   const std::string folder_;
   const int workers_;
   const std::string self_;
-  std::string id_;                                 // of this run: pids are equal in two containers
-  std::vector<std::streamoff> earlier_log_bytes_;  // per worker: of runs before this one
+  std::string id_;                                 // identifies this run, as two containers may have equal pids
+  std::vector<std::streamoff> earlier_log_bytes_;  // per worker: the size of its log before this run
   std::unique_ptr<AdminClient> client_;
   AnswerLimit ask_limit_;
 };

@@ -1,4 +1,4 @@
-// What `lockstep logs` shows of the lines that chiefs kept, and how.
+// Selects and formats the lines of chiefs' logs for `lockstep logs`.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_DEPLOY_CLI_LOG_VIEW_H_
@@ -15,17 +15,17 @@ namespace lockstep::cli {
 
 struct LogFilter {
   LogLevel level = LogLevel::info;
-  std::string worker;  // lines about this one alone: they have its name, or mention it; "": all
+  std::string worker;  // only lines that have or mention this name; "": all
   int64_t since_ms = std::numeric_limits<int64_t>::min();
 };
 
 bool IsWanted(const LogFilter& filter, const LogRecord& record);
 
-// A line without its end, with date and time of `zone`: "2026-11-27 12:00:01.123 chief 3.7@4402: warn: …". What one
-// hopes for (the job is done) is green, where there are colours.
+// A line without its newline, with date and time in `zone`: "2026-11-27 12:00:01.123 chief 3.7@4402: warn: …". With
+// `colour`, good news (the job is done) is green.
 std::string LogViewLine(const LogRecord& record, bool colour, const absl::TimeZone& zone);
 
-// True for the last word of a program: it says with which code it ended.
+// Whether the line is the last one of a process, which states its exit code.
 bool IsLastWord(const LogRecord& record);
 
 }  // namespace lockstep::cli

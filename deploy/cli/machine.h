@@ -1,4 +1,4 @@
-// What a machine has to compute with, as the lines of `lockstep check`.
+// The compute devices of a machine, as the lines of `lockstep check`.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_DEPLOY_CLI_MACHINE_H_
@@ -13,12 +13,12 @@
 
 namespace lockstep::cli {
 
-// The CPU, then one line for the driver, the toolkit, every GPU and NCCL, or a single one that says why there is
-// nothing to use. `needs_gpu`: that there is none is worth a warning.
+// A line for the CPU, then one each for the driver, the toolkit, every GPU and NCCL, or a single one that says why no
+// GPU is usable. `needs_gpu`: a missing GPU is a warning.
 std::vector<Finding> DescribeMachine(const device::DeviceInfo& cpu, const absl::StatusOr<device::CudaReport>& cuda,
                                      bool needs_gpu);
 
-// Adds those of this machine.
+// Adds the lines of this machine.
 void AddMachine(bool needs_gpu, Findings& findings);
 
 }  // namespace lockstep::cli

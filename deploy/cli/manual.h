@@ -1,4 +1,4 @@
-// Manual pages, made from what the command line has.
+// Makes manual pages from the command tree.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_DEPLOY_CLI_MANUAL_H_
@@ -16,11 +16,11 @@ struct ManualPage {
   std::string text;  // roff
 };
 
-// One page for `program` and one for each command below it, parents first. `version` ("lockstep 0.1.0") stands at the
-// foot of each, and `date` (2026-01-31).
+// One page for `program` and one for each command below it, parents first. The foot of each has `version` ("lockstep
+// 0.1.0") and `date` ("2026-01-31").
 std::vector<ManualPage> ManualPages(const CommandText& program, const std::string& version, const std::string& date);
 
-// `text` as roff shows it: hyphens that can be copied, no requests, `words` in backquotes as bold.
+// Escapes `text` for roff: hyphens that can be copied, no requests, `words` in backquotes as bold.
 std::string RoffText(const std::string& text);
 
 }  // namespace lockstep::cli

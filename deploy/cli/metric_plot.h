@@ -1,5 +1,5 @@
-// One metric of a job as a tall picture for a terminal: a curve with its scale, and below it a row for each worker, all
-// on one scale, so that workers can be compared.
+// Draws one metric of a job on a terminal: a tall curve with its scale, and below it a row for each worker, all with
+// one scale, so that workers can be compared.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_DEPLOY_CLI_METRIC_PLOT_H_
@@ -20,34 +20,34 @@ namespace lockstep::cli {
 enum class Metric {
   kSamplesPerSecond,
   kStepMs,     // from one step to the next
-  kComputeMs,  // of it, what a worker computes
-  kWaiting,    // of it, the share that it waits for the others
+  kComputeMs,  // the part in which a worker computes
+  kWaiting,    // the share in which it waits for the others
   kLoss,
 };
 
-// "samples_per_second", "step_ms", "compute_ms", "waiting" and "loss"; nullopt for what is none.
+// Parses "samples_per_second", "step_ms", "compute_ms", "waiting" and "loss"; nullopt for anything else.
 std::optional<Metric> ParseMetric(absl::string_view name);
 
-// A value at each place from left to right; nullopt: there is none.
+// A value per column, from left to right; nullopt: there is none.
 using Curve = std::vector<std::optional<double>>;
 
-// The curve in `rows` rows of blocks from its least to its largest value, which stand at the left, as wide as the curve
-// and the labels are. Values that are NaN or infinite are as none.
+// The curve in `rows` rows of block characters from its least to its largest value, which label the left side. The
+// width is that of the curve and the labels. Values that are NaN or infinite count as missing.
 std::string Plot(const Curve& curve, size_t rows);
 
-// What the job's history says of a metric but the loss, over time, at most `width` columns wide (40 at least). `zone`:
-// of the times in it. REQUIRES: `history` is not empty and in the order of its time.
+// A metric other than the loss over time, from the job's history, at most `width` columns wide (at least 40). `zone`:
+// the time zone of its labels. REQUIRES: `history` is not empty and sorted by time.
 std::string MetricPlot(const std::vector<WorkerInterval>& history, Metric metric, size_t width, absl::TimeZone zone);
 
-// The columns that a curve has room for in a picture of `width`.
+// The columns that a picture of `width` columns has for its curve.
 size_t PlotColumns(size_t width);
 
 struct StepValue {
   int64_t step = 0;
   double value = 0;
 };
-// A picture of values of steps, at most `width` columns wide (40 at least); a column has the mean of its steps.
-// REQUIRES: `values` is not empty and in the order of its steps.
+// Draws values by step, at most `width` columns wide (at least 40); a column has the mean of its steps. REQUIRES:
+// `values` is not empty and sorted by step.
 std::string StepPlot(absl::string_view name, const std::vector<StepValue>& values, size_t width);
 
 }  // namespace lockstep::cli

@@ -1,4 +1,4 @@
-// The subcommands of `lockstep model`, one file each, and what they share.
+// The subcommands of `lockstep model`, one file each, and their shared parts.
 //
 // Threading: owned by main.
 #ifndef LOCKSTEP_DEPLOY_CLI_MODEL_H_
@@ -13,7 +13,7 @@
 
 namespace lockstep::cli {
 
-// Of graphs that never computed with a batch: any number shows that.
+// The batch size with which graphs that were never run are shown: any number will do.
 inline constexpr int64_t kAnyBatch = 2;
 
 void AddModelOps(CLI::App& model, int& exit_code);
@@ -21,8 +21,8 @@ void AddModelNew(CLI::App& model, int& exit_code);
 void AddModelExport(CLI::App& model, int& exit_code);
 void AddModelSample(CLI::App& model, int& exit_code);
 
-// Writes an ONNX file and says what was written. As WriteOnnx; NotFound when the folder is not there.
-// `only_batch`: for batches of that size alone.
+// Writes an ONNX file and prints what was written. Codes as WriteOnnx; NotFound: the folder does not exist.
+// `only_batch`: the file is for batches of this size alone.
 absl::Status WriteModel(const Graph& graph, const VariableReader& read, int64_t batch, const std::string& path,
                         std::optional<int64_t> only_batch = {});
 

@@ -1,4 +1,4 @@
-// The options for notices that `lockstep worker` and `lockstep run` have in common.
+// The options for preemption notices that `lockstep worker` and `lockstep run` share.
 //
 // Threading: owned by main.
 #ifndef LOCKSTEP_DEPLOY_CLI_NOTICE_OPTIONS_H_
@@ -12,10 +12,10 @@
 
 namespace lockstep::cli {
 
-// Adds --notice-file, --notice and --notice-endpoint; what is given on the command line goes to `notices`.
+// Adds --notice-file, --notice and --notice-endpoint, which are parsed into `notices`.
 void AddNoticeOptions(CLI::App& command, worker::NoticeOptions& notices);
 
-// The words of a worker's command line that say `notices`; none for the default.
+// The words of a worker's command line that give it `notices`; none for the default.
 std::vector<std::string> NoticeWords(const worker::NoticeOptions& notices);
 
 }  // namespace lockstep::cli

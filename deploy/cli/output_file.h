@@ -1,4 +1,4 @@
-// A file that a command is told to write, whole and durably, in a folder that is there.
+// The place of a file that a command writes, complete and durable, in an existing folder.
 //
 // Threading: thread-compatible; opening blocks on the file system.
 #ifndef LOCKSTEP_DEPLOY_CLI_OUTPUT_FILE_H_
@@ -13,11 +13,11 @@
 namespace lockstep::cli {
 
 struct OutputFile {
-  // InvalidArgument: `path` names no file. NotFound: its folder is not there.
+  // InvalidArgument: `path` names no file. NotFound: its folder does not exist.
   static absl::StatusOr<OutputFile> At(const std::string& path);
 
   std::unique_ptr<LocalStorage> folder;
-  std::string name;  // in it
+  std::string name;  // the file's name in `folder`
 };
 
 }  // namespace lockstep::cli

@@ -1,4 +1,4 @@
-// Where this program lies.
+// Finds the path of this program.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_DEPLOY_CLI_OWN_PROGRAM_H_
@@ -11,7 +11,7 @@
 
 namespace lockstep::cli {
 
-// Its path; "lockstep" where the system does not tell.
+// The path of this program; "lockstep" if the system does not tell.
 inline std::string OwnProgram() {
   char path[PATH_MAX];
   const ssize_t bytes = readlink("/proc/self/exe", path, sizeof path);

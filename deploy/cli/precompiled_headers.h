@@ -1,4 +1,4 @@
-// What the command line's sources include, for the compiler to read once, as bazel/headers.h: CLI11 takes it 4 s.
+// Precompiled headers for sources of the command line (see bazel/headers.h); compiling CLI11 costs 4 s per source.
 //
 // Threading: nothing is declared here.
 #ifndef LOCKSTEP_DEPLOY_CLI_PRECOMPILED_HEADERS_H_

@@ -1,6 +1,6 @@
-// Findings as lines for people.
+// Prints findings as lines for people.
 //
-// Threading: call it from one thread.
+// Threading: thread-compatible (writes to stdout).
 #ifndef LOCKSTEP_DEPLOY_CLI_PRINT_FINDINGS_H_
 #define LOCKSTEP_DEPLOY_CLI_PRINT_FINDINGS_H_
 

@@ -1,4 +1,4 @@
-// One line of a terminal that says how far a long piece of work is. Where nobody looks (a file, a pipe), nothing.
+// Shows the progress of long work in one line of a terminal; nothing if the output is a file or a pipe.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_DEPLOY_CLI_PROGRESS_LINE_H_
@@ -15,15 +15,15 @@ namespace lockstep::cli {
 
 class ProgressLine {
  public:
-  // `total`: bytes to do. On stderr, when that is a terminal.
+  // `total`: bytes to process. Writes to stderr if that is a terminal.
   ProgressLine(std::string what, uint64_t total);
-  // For tests. `out` and `clock` are not owned; `out` is written to when `shown`.
+  // For tests. `out` and `clock` are not owned; nothing is written unless `shown`.
   ProgressLine(std::string what, uint64_t total, std::ostream& out, const Clock& clock, bool shown);
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
-  ~ProgressLine();  // takes the line away
+  ~ProgressLine();  // removes the line
 
-  // So many bytes more are done. The line changes five times a second at most.
+  // `bytes` more are done. The line changes at most five times a second.
   void Advance(uint64_t bytes);
 
  private:

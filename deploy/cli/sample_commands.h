@@ -1,6 +1,6 @@
-// A small command line with one of everything, for the tests of what describes command lines.
+// A small command line with one item of each kind, for tests of code that describes command lines.
 //
-// Threading: owned by the test.
+// Threading: thread-compatible; tests only.
 #ifndef LOCKSTEP_DEPLOY_CLI_SAMPLE_COMMANDS_H_
 #define LOCKSTEP_DEPLOY_CLI_SAMPLE_COMMANDS_H_
 

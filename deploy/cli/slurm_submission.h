@@ -1,6 +1,6 @@
-// What `lockstep slurm` asks sbatch for, as words, and what sbatch answers.
+// The sbatch command line of `lockstep slurm`, and sbatch's answer.
 //
-// Threading: immutable (pure functions).
+// Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_DEPLOY_CLI_SLURM_SUBMISSION_H_
 #define LOCKSTEP_DEPLOY_CLI_SLURM_SUBMISSION_H_
 
@@ -14,24 +14,25 @@ namespace lockstep::cli {
 
 struct SlurmSubmission {
   std::string name;      // of the Slurm job
-  std::string program;   // lockstep, as the nodes find it
+  std::string program;   // the path of lockstep on the nodes
   std::string job_path;  // the job file; empty: workers that join the job in `directory`
   std::string directory;
   std::vector<std::string> overrides;  // key=value
   int workers = 1;
   int gpus_per_worker = 0;           // 0 or 1
   std::string partition;             // empty: Slurm's default
-  std::string time;                  // the limit, as Slurm writes it; empty: that of the partition
-  std::vector<std::string> options;  // for sbatch; they win over the others
+  std::string time;                  // the limit in Slurm's syntax; empty: the partition's
+  std::vector<std::string> options;  // further ones for sbatch, which override the others
 };
 
-// The command that submits the batch script at `script`. Without GPUs every worker has a node, else every GPU a worker.
+// The command that submits the batch script at `script`. Without GPUs every worker has a node of its own, otherwise a
+// GPU.
 std::vector<std::string> SbatchCommand(const SlurmSubmission& submission, const std::string& script);
 
-// The words as a line that a shell reads as them.
+// Quotes the words as one line for a shell.
 std::string ShellLine(const std::vector<std::string>& words);
 
-// The number of the job in what `sbatch --parsable` prints. InvalidArgument when there is none.
+// The job number in the output of `sbatch --parsable`. InvalidArgument: there is none.
 absl::StatusOr<std::string> SubmittedJob(absl::string_view answer);
 
 }  // namespace lockstep::cli

@@ -1,6 +1,6 @@
-// What Slurm says of the task that this process is: values that a worker needs and nobody gave on its command line.
+// Reads from Slurm's variables what a worker needs and its command line did not give.
 //
-// Threading: immutable (a pure function of its argument).
+// Threading: thread-safe (a pure function of its argument).
 #ifndef LOCKSTEP_DEPLOY_CLI_SLURM_TASK_H_
 #define LOCKSTEP_DEPLOY_CLI_SLURM_TASK_H_
 
@@ -12,11 +12,11 @@ namespace lockstep::cli {
 
 struct SlurmTask {
   std::string name;    // "gpu17-3": its node, and its number in the step
-  int local_rank = 0;  // which of its node's tasks it is
+  int local_rank = 0;  // its number among the tasks of its node
 };
 
-// nullopt where no srun started this process, or a variable has no usable value. `variable` is std::getenv, or gives
-// other values.
+// nullopt: the process was not started by srun, or a variable has no usable value. `variable` is std::getenv, or a
+// replacement in tests.
 std::optional<SlurmTask> ThisSlurmTask(const std::function<const char*(const char*)>& variable);
 
 }  // namespace lockstep::cli

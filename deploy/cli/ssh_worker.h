@@ -1,6 +1,6 @@
-// `lockstep ssh-worker`, which `lockstep hosts` runs for each worker: a worker on another host, at the end of a
-// connection of ssh. Its token goes over the connection, never to a command line. When this process is asked to end,
-// the worker's input ends, so that it leaves at a step boundary.
+// The command `lockstep ssh-worker`, which `lockstep hosts` runs for each worker: it runs a worker on another host over
+// ssh. The token goes over the connection, never into a command line. When this process is asked to end, it closes the
+// worker's input, and the worker leaves at a step boundary.
 //
 // Threading: owned by main.
 #ifndef LOCKSTEP_DEPLOY_CLI_SSH_WORKER_H_
@@ -10,7 +10,7 @@
 
 namespace lockstep::cli {
 
-// As those of commands.h; it is in no help.
+// Adds the command, as the functions of commands.h do; hidden from the help.
 void AddSshWorker(CLI::App& app, int& exit_code);
 
 }  // namespace lockstep::cli

@@ -1,6 +1,6 @@
-// A point in time as people give it on a command line.
+// Parses a point in time from a command line.
 //
-// Threading: immutable (a pure function).
+// Threading: thread-safe (a pure function).
 #ifndef LOCKSTEP_DEPLOY_CLI_TIME_LIMIT_H_
 #define LOCKSTEP_DEPLOY_CLI_TIME_LIMIT_H_
 
@@ -10,9 +10,9 @@
 
 namespace lockstep::cli {
 
-// How long it is from `now` to what `text` says: a time span ("90s", "10m"), a time of day of `zone` ("18:30",
-// "18:30:05": the next one), or a date with a time ("2026-11-23T18:30:00Z", "2026-11-23 18:30"). InvalidArgument for
-// anything else and for what has passed.
+// The time from `now` until `text`: a duration ("90s", "10m"), a time of day in `zone` ("18:30", "18:30:05": the next
+// one), or a date with a time ("2026-11-23T18:30:00Z", "2026-11-23 18:30"). InvalidArgument: anything else, and times
+// that have passed.
 absl::StatusOr<absl::Duration> ParseTimeLimit(absl::string_view text, absl::Time now, absl::TimeZone zone);
 
 }  // namespace lockstep::cli

@@ -1,4 +1,4 @@
-// `lockstep data tokenize`: texts as a file of tokens, one token per byte (docs/formats/tokens.md).
+// Implements `lockstep data tokenize`: writes texts as a file of tokens, one token per byte (docs/formats/tokens.md).
 //
 // Threading: thread-safe for different outputs; blocks on the file system.
 #ifndef LOCKSTEP_DEPLOY_CLI_TOKENIZE_H_
@@ -13,9 +13,9 @@
 namespace lockstep::cli {
 
 struct TokenizeOptions {
-  std::vector<std::string> texts;  // read one after the other; gzip is recognised
+  std::vector<std::string> texts;  // concatenated; gzip files are unpacked
   std::string out;
-  double eval_fraction = 0;  // the part at the end that goes to eval_out; 0: none
+  double eval_fraction = 0;  // the fraction at the end that goes to eval_out; 0: none
   std::string eval_out;
 };
 
@@ -24,8 +24,8 @@ struct TokenCounts {
   int64_t eval = 0;
 };
 
-// Each output appears complete or not at all; a file of its name is replaced. After an error `exit_code` is that of the
-// process: the options (64), the texts (65) or the outputs (74, 78).
+// Each output appears complete or not at all; an existing file is replaced. After an error `exit_code` says whether the
+// options (64), the texts (65) or the outputs (74, 78) are at fault.
 absl::StatusOr<TokenCounts> TokenizeBytes(const TokenizeOptions& options, int& exit_code);
 
 }  // namespace lockstep::cli

@@ -1,4 +1,4 @@
-// The model of a job's directory as it stands in a checkpoint.
+// The model of a job as it is in one of its checkpoints.
 //
 // Threading: thread-compatible; every call blocks on the file system.
 #ifndef LOCKSTEP_DEPLOY_CLI_TRAINED_MODEL_H_
@@ -17,33 +17,33 @@
 
 namespace lockstep::cli {
 
-// Which trained model is meant.
+// The options that select a trained model.
 struct TrainedModelChoice : CheckpointChoice {
   bool average = false;  // the average of the weights (train.ema)
 };
 
-// Those of AddCheckpointChoice and --ema, read into `choice`, which outlives the parsing.
+// Adds the options of AddCheckpointChoice and --ema, which are parsed into `choice`; it must outlive the parsing.
 void AddTrainedModelChoice(CLI::App& command, TrainedModelChoice& choice);
 
-// The metagraph of which `checkpoint`, of `place`, is a state. NotFound: it is not there. DataLoss: it is damaged.
+// The metagraph of `checkpoint`, which is in `place`. NotFound: it does not exist. DataLoss: it is damaged.
 absl::StatusOr<MetaGraph> MetagraphOf(const JobPlace& place, const chief::CheckpointReader& checkpoint);
 
 class TrainedModel {
  public:
-  // The checkpoint that is meant; its content is verified. NotFound and FailedPrecondition, with what to do, when there
-  // is no such checkpoint or no average in it; DataLoss.
+  // Opens the selected checkpoint and verifies its content. NotFound and FailedPrecondition, with what to do: there is
+  // no such checkpoint, or no average in it. DataLoss: it is damaged.
   static absl::StatusOr<TrainedModel> Open(const TrainedModelChoice& choice);
 
   const MetaGraph& metagraph() const { return metagraph_; }
   const chief::CheckpointReader& checkpoint() const { return checkpoint_; }
-  // Reads the average of the weights from now on, where there is one.
+  // Makes Read return the average of the weights from now on, if there is one.
   void UseAverage() { choice_.average = choice_.average || metagraph_.update.ema.has_value(); }
   bool is_average() const { return choice_.average; }
   // "checkpoints/step-000000010 of DIR", and whether it is the average.
   std::string Describe() const;
-  // True when it holds an average of its weights beside the weights that were chosen.
+  // Whether the checkpoint also has an average, beside the selected weights.
   bool has_other_weights() const { return metagraph_.update.ema.has_value() && !choice_.average; }
-  // The variable as it was chosen.
+  // Reads a variable from the selected weights.
   absl::StatusOr<Tensor> Read(const Variable& variable) const;
 
  private:
@@ -51,7 +51,7 @@ class TrainedModel {
                MetaGraph metagraph);
 
   TrainedModelChoice choice_;
-  std::unique_ptr<JobPlace> place_;  // which the checkpoint reads from
+  std::unique_ptr<JobPlace> place_;  // the checkpoint reads from it
   chief::CheckpointReader checkpoint_;
   MetaGraph metagraph_;
 };

@@ -1,4 +1,4 @@
-// What the command line says about itself: help for a command, and what is wrong with words that it does not know.
+// Help for commands, and error messages for words that the command line does not know.
 //
 // Threading: owned by main.
 #ifndef LOCKSTEP_DEPLOY_CLI_USAGE_H_
@@ -12,12 +12,12 @@
 
 namespace lockstep::cli {
 
-// The help of the command that `path` names ("checkpoint", "ls"), of `app` itself when it is empty. InvalidArgument,
-// with the nearest name, when there is no such command.
+// The help of the command at `path` ("checkpoint", "ls"); of `app` itself if it is empty. InvalidArgument, with the
+// nearest name: there is no such command.
 absl::StatusOr<std::string> HelpFor(const CLI::App& app, const std::vector<std::string>& path);
 
-// One line about `error`, which app.parse threw and which is no call for help: unknown commands and options in the
-// order in which they were given, with the nearest name there is.
+// One line about `error`, which app.parse threw and which is not a request for help: unknown commands and options in
+// the order in which they were given, each with the nearest known name.
 std::string ExplainUsage(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace lockstep::cli

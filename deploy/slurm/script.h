@@ -1,4 +1,4 @@
-// The batch script lockstep.sbatch, as it lies beside this file, for a program that is alone on its machine.
+// The batch script lockstep.sbatch of this folder, compiled in for a program that is installed without it.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_DEPLOY_SLURM_SCRIPT_H_
@@ -8,7 +8,7 @@
 
 namespace lockstep::slurm {
 
-// All of it, with its last line's end.
+// The whole script, with its last newline.
 absl::string_view BatchScript();
 
 }  // namespace lockstep::slurm

@@ -1,14 +1,14 @@
 // Decides which processes `lockstep run` starts, restarts, signals and kills, and with which code it ends. Pure: no
-// processes, clock or randomness of the machine; time and the seed are arguments, so every decision can be tested.
+// processes, no clock and no randomness of the machine; time and seed are arguments, so every decision can be tested.
 //
 //   1 kRunning ──SIGINT/SIGTERM/SIGHUP, chief done, chief lost for good──▶ 2 kStopping ──nobody alive──▶ 3 kEnded
 //
 // Invariants
-//   * A process that ended with a code that a restart cannot mend is never started again.
+//   * A process whose exit code shows that a restart cannot help is never started again.
 //   * A process that has not run for StallCheck::kLimit is killed and started again, unless a debugger holds it.
 //   * A kill made on purpose (`--kill-worker-every`) is never taken for a failure.
-//   * The run ends with the chief's exit code once the chief has given one; a worker's, which may only repeat what the
-//     chief told it, counts where the chief was merely stopped for want of workers.
+//   * The run ends with the chief's exit code. A worker's code, which may only repeat what the chief told it, counts
+//     only if the chief was merely stopped for lack of workers.
 // Threading: thread-compatible; Supervisor owns the only instance.
 #ifndef LOCKSTEP_DEPLOY_SUPERVISOR_POLICY_H_
 #define LOCKSTEP_DEPLOY_SUPERVISOR_POLICY_H_
@@ -48,19 +48,19 @@ struct ExitState {
 };
 
 // --- events -------------------------------------------------------------------------------------------------------
-struct Started {};  // begin: nothing runs yet
+struct Started {};  // the run begins; no process exists yet
 struct ChildExited {
   Role role;
   ExitState how;
-  std::string cause;  // why it failed, in its own words; "" when it gave none
+  std::string cause;  // its own message why it failed; "" if it gave none
 };
 struct SpawnFailed {  // the process of a Spawn could not be made: no memory, too many processes, a log that is a link
   Role role;
   std::string reason;
 };
-struct Held {  // the process of a Spawn that may be held was not made: this worker is kept away
+struct Held {  // a Spawn with `may_be_held` was not carried out: this worker is kept away
   Role role;
-  std::string reason;  // "is drained: …", behind its name
+  std::string reason;  // "is drained: …", to follow its name
 };
 struct StopSignal {     // SIGINT, SIGTERM or SIGHUP reached the supervisor
   bool hangup = false;  // SIGHUP: the terminal is gone
@@ -68,8 +68,8 @@ struct StopSignal {     // SIGINT, SIGTERM or SIGHUP reached the supervisor
 struct StepSeen {
   int64_t step = 0;  // highest agreed step, as the chief reports it
 };
-// How long ago a child last showed that it runs, by a clock that both see. Told every StallCheck::kEvery of every child
-// that can be asked; nothing is concluded from what is not told.
+// How long ago a child last showed that it runs, by a clock that both processes see. Reported every StallCheck::kEvery
+// for every child that can be examined; a missing report means nothing.
 struct LifeSeen {
   Role role;
   absl::Duration silent;
@@ -83,12 +83,12 @@ using Event = std::variant<Started, ChildExited, SpawnFailed, Held, StopSignal, 
 // --- actions ------------------------------------------------------------------------------------------------------
 struct Spawn {
   Role role;
-  bool may_be_held = false;  // it left when it was told to: first it is asked whether it may come back
+  bool may_be_held = false;  // it left on request: the shell first asks whether it may come back
 };
-struct ReportExit {  // of a worker, to the chief: it waits for nobody that is gone, and counts crashes
+struct ReportExit {  // report a worker's end to the chief, which stops waiting for it and counts crashes
   Role role;
   ExitState how;
-  bool last = false;  // no worker is left: the job cannot go on
+  bool last = false;  // no worker is left, so the job cannot go on
   std::string cause;  // of `how`
 };
 struct Signal {
@@ -96,7 +96,7 @@ struct Signal {
   int number = 0;
   std::string reason;
 };
-struct Examine {  // say what the process does, before it is killed for doing nothing
+struct Examine {  // log what the process does, before it is killed for doing nothing
   Role role;
 };
 struct Say {
@@ -104,7 +104,7 @@ struct Say {
 };
 struct End {
   int exit_code = 0;
-  std::string cause;  // of the process whose code it is, behind its name for a worker; "" when it gave none
+  std::string cause;  // message of the process with this code, behind its name for a worker; "" if it gave none
 };
 
 using Action = std::variant<Spawn, ReportExit, Signal, Examine, Say, End>;
@@ -118,24 +118,25 @@ struct KillSchedule {  // at most one of the two is set
 struct PolicyOptions {
   int workers = 1;
   KillSchedule kills;
-  absl::Duration grace = absl::Seconds(30);  // from the chief's end to SIGKILL; while it lives it may save
-  // A stop signal that follows the first one this closely says the same again: `timeout`, shells and terminals send
-  // several at once. A later one is a person who does not want to wait.
+  absl::Duration grace = absl::Seconds(30);  // time from the chief's end to SIGKILL; a live chief may still save
+  // A second stop signal within this time is a repetition: `timeout`, shells and terminals send several at once. A
+  // later one is from a person who does not want to wait.
   absl::Duration same_stop = absl::Seconds(1);
-  absl::Duration first_backoff = absl::Milliseconds(200);  // of a process that died within `healthy_after`
+  absl::Duration first_backoff = absl::Milliseconds(200);  // after a death within `healthy_after`
   absl::Duration last_backoff = absl::Seconds(5);
-  absl::Duration held_for = absl::Seconds(5);  // between two questions whether a worker may come back
+  absl::Duration held_for = absl::Seconds(5);  // interval between two checks whether a worker may come back
   absl::Duration healthy_after = absl::Seconds(2);
   // A chief that ends by a crash signal or by code 69 or 74 this often, each time within `chief_healthy_after` of its
-  // start, is given up. A full disk may take a save to be noticed: a chief's health takes longer to show.
+  // start, is given up. That limit is long because a full disk may be noticed only by a save.
   int max_chief_crashes = 3;
   absl::Duration chief_healthy_after = absl::Minutes(1);
 };
 
-// True for codes after which the same process would only fail again: 64, 65, 76, 77, 78, and 70 of a chief. A worker's
-// 70 is one failure of several that the job may have: the chief counts them, and ends with 70 itself when it is enough.
+// Whether the same process would only fail again after this code: 64, 65, 76, 77, 78, and 70 of a chief. A worker's 70
+// is one of the failures that the job tolerates: the chief counts them, and ends with 70 itself once there are too
+// many.
 bool IsFinal(const Role& role, int exit_code);
-// True for signals that mean a defect of the process itself: SEGV, ABRT, BUS, FPE, ILL.
+// Whether a signal means a defect of the process itself: SEGV, ABRT, BUS, FPE, ILL.
 bool IsCrash(int signal);
 
 class Policy {
@@ -153,9 +154,9 @@ class Policy {
   struct Child {
     bool alive = false;
     bool finished = false;  // never started again
-    bool killed = false;    // on purpose, and its end is not seen yet
+    bool killed = false;    // on purpose; its end was not seen yet
     bool left = false;      // its last process was told to leave (75)
-    std::string held;       // why it was kept from coming back, as it was said; "" when it was not
+    std::string held;       // the reason why it was kept away, as announced; "" if it was not
     absl::Time started;
     absl::Time restart_at = absl::InfiniteFuture();
     absl::Duration backoff = absl::ZeroDuration();
@@ -188,7 +189,7 @@ class Policy {
   int chief_crashes_ = 0;
   std::optional<int> exit_code_;
   std::string cause_;                // of exit_code_
-  bool is_workers_verdict_ = false;  // so far exit_code_ is a worker's
+  bool is_workers_verdict_ = false;  // exit_code_ is a worker's
   absl::Time kill_all_at_ = absl::InfiniteFuture();
   absl::Time next_kill_at_ = absl::InfiniteFuture();
   std::optional<int64_t> next_kill_step_;

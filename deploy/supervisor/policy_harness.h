@@ -1,6 +1,6 @@
-// A supervisor's policy with a clock of its own, and what its last step asked for.
+// A test harness: a supervisor's policy with a clock of its own, and the actions of its last step.
 //
-// Threading: owned by the test.
+// Threading: thread-compatible; tests only.
 #ifndef LOCKSTEP_DEPLOY_SUPERVISOR_POLICY_HARNESS_H_
 #define LOCKSTEP_DEPLOY_SUPERVISOR_POLICY_HARNESS_H_
 
@@ -25,7 +25,8 @@ class Harness {
     Apply(ChildExited{role, {.code = code, .signal = 0}, cause});
   }
   void Die(Role role, int signal) { Apply(ChildExited{role, {.code = 0, .signal = signal}, ""}); }
-  // What the shell sees every second for `time`, of a child that last ran at `ran`. False as soon as it is killed.
+  // Reports for `time`, as often as the shell does, that the child last ran at `ran`. Returns false as soon as it is
+  // killed.
   bool Watch(Role role, absl::Time ran, absl::Duration time, bool debugged = false) {
     for (const absl::Time end = now + time; now < end;) {
       now += StallCheck::kEvery;
