@@ -1,4 +1,4 @@
-// Which events the cores met in which phase: a pair that no schedule ever reached is a rule that nothing tested.
+// Counts which events the cores met in which phase: a pair that no schedule reaches is a rule that no schedule tests.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_SIMULATION_COVERAGE_H_
@@ -20,16 +20,16 @@ namespace lockstep::simulation {
 
 class Coverage {
  public:
-  // A core in this phase is about to take this event. Messages and commands count each by its own name.
+  // A core in this phase is about to take this event. Messages and commands are counted by their own types.
   void Count(chief::Phase phase, const chief::Event& event);
   void Count(worker::SessionCore::Phase phase, const worker::Event& event);
   void Add(const Coverage& other);
 
-  // How many pairs of (phase, event) were seen, and, a line per phase, the events that never came in it.
+  // The number of (phase, event) pairs that occurred and, in a line per phase, the events that never did.
   std::string Text() const;
 
  private:
-  // The last phase of each is the end, where nothing more comes.
+  // The last phase of each core is its end, where no event arrives.
   static constexpr size_t kChiefPhases = static_cast<size_t>(chief::Phase::kEnded);
   static constexpr size_t kWorkerPhases = static_cast<size_t>(worker::SessionCore::Phase::kExited);
   static constexpr size_t kChiefEvents =

@@ -1,6 +1,7 @@
-// Events and actions of the cores as lines of text, for traces. Apart from the rest because it is slow to compile.
+// Formats events and actions of the cores as lines of text, for traces. A unit of its own because it is slow to
+// compile.
 //
-// Threading: immutable.
+// Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_TESTS_SIMULATION_DESCRIBE_H_
 #define LOCKSTEP_TESTS_SIMULATION_DESCRIBE_H_
 

@@ -1,6 +1,6 @@
-// Where a simulated job keeps what is durable, and what one life of its chief does with it. There are two: a model
-// (model_disk.h), and the chief's own JobStore over a storage in memory (job_store/real_disk.h). The shell of the chief
-// is the same for both.
+// The durable storage of a simulated job, and what one process of its chief does with it. There are two
+// implementations: a model (model_disk.h), and the chief's own JobStore over a storage in memory
+// (job_store/real_disk.h). The shell of the chief is the same for both.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_SIMULATION_DISK_H_
@@ -39,7 +39,7 @@ struct StoredCheckpoint {
   bool set_aside = false;
 };
 
-// What a chief writes there.
+// The kinds of writes of a chief.
 enum class DiskWrite : uint8_t { kPlan, kOpen, kShare, kManifest, kPublish, kRepair, kDrains };
 inline constexpr size_t kDiskWrites = static_cast<size_t>(DiskWrite::kDrains) + 1;
 
@@ -54,42 +54,43 @@ struct IncomingShare {
   SnapshotId snapshot;
   uint32_t share = 0;
   uint32_t shares = 0;
-  ReplicaState state;  // its bytes are of this one
+  ReplicaState state;  // the state to which its bytes belong
   bool torn = false;   // the stream breaks
 };
 
-// What one life of a chief does with its storage. Each call ends by `done`, inside the process: at once or later, and
-// never after the process died. Codes as JobStore, but that Aborted says one thing alone: a newer chief has the job.
+// What one process of a chief does with its storage. Each call ends by calling `done` inside the process, at once or
+// later, and never after the process died. Codes as JobStore, except that Aborted always means that a newer chief has
+// the job.
 class ChiefStore {
  public:
   using Done = std::function<void(absl::Status)>;
   virtual ~ChiefStore() = default;
 
   virtual void TakeOver(std::function<void(absl::StatusOr<TakenOver>)> done) = 0;
-  // OK unless a newer chief has the job. `done` hears of an outage too.
+  // OK unless a newer chief has the job. `done` receives the error of an outage too.
   virtual void LookForNewer(Done done) = 0;
   virtual void StorePlan(const chief::StorePlan& order, Done done) = 0;
   virtual void StoreDrains(const std::vector<chief::Drain>& drains, Done done) = 0;
 
-  // `failed` is called only where opening fails.
+  // `failed` is called only if opening fails.
   virtual void OpenSave(const SnapshotId& id, uint32_t shares, Done failed) = 0;
   virtual void AbandonSave(const SnapshotId& id) = 0;
   // FailedPrecondition: no such save is open. Cancelled: the stream broke. DataLoss: the sender's bytes are not those
   // of the snapshot.
   virtual void TakeShare(const IncomingShare& share, Done done) = 0;
-  // The digest of what is stored. FailedPrecondition: shares are missing.
+  // Returns the digest of the stored state. FailedPrecondition: shares are missing.
   virtual void FinishShares(const chief::StoreManifest& order, std::function<void(absl::StatusOr<Digest>)> done) = 0;
-  // REQUIRES: FinishShares said OK.
+  // REQUIRES: FinishShares returned OK.
   virtual void Publish(const SnapshotId& id, Done done) = 0;
   virtual void Amend(const chief::AmendManifest& order, Done done) = 0;
   virtual void Repair(const chief::RecordRepair& order,
                       std::function<void(absl::StatusOr<chief::RepairRecorded>)> done) = 0;
-  // A state for `readers` workers that take a share each.
+  // Reads a state for `readers` workers, each of which receives a share.
   virtual void Read(const SnapshotId& id, uint32_t readers, std::function<void(std::optional<ReplicaState>)> done) = 0;
-  // The chief ends with `code`; `done` says with which one it does: 76 where it was followed.
+  // The chief ends with `code`; `done` receives the code with which it really ends: 76 if it was succeeded.
   virtual void End(int code, std::function<void(int)> done) = 0;
 
-  // The process is gone: it changes nothing any more.
+  // The process is dead and changes nothing any more.
   virtual void Die() = 0;
 };
 
@@ -98,14 +99,14 @@ class Disk {
   virtual ~Disk() = default;
 
   virtual std::unique_ptr<ChiefStore> NewLife(ProcessId process) = 0;
-  // What was not synced may be gone.
+  // The machine crashes: what was not synced may be lost.
   virtual void MachineCrash(Random& random) = 0;
-  // Whether calls may stop halfway, for others to go on.
+  // Whether calls may stop halfway while other processes go on.
   virtual bool stops_halfway() const = 0;
-  // The digest of a state, as the cores carry it.
+  // The digest of a state, in the form that the cores use.
   virtual Digest DigestOf(const ReplicaState& state) const = 0;
 
-  // ---- as whoever looks finds it
+  // ---- the view of a reader
   virtual Term highest_claim() const = 0;
   // The newest checkpoint that counts.
   virtual std::optional<StoredCheckpoint> FindNewest() const = 0;
@@ -113,12 +114,12 @@ class Disk {
   virtual std::vector<chief::Drain> FindDrains() const = 0;
 
   // ---- faults
-  // What it refuses once, the next time.
+  // The kinds of writes of which the next one is refused.
   std::set<DiskWrite> refuses_once;
   size_t refused = 0;  // writes
-  // It takes nothing for now: full, read-only, or out of order.
+  // The disk refuses every write: it is full, read-only or broken.
   bool refuses = false;
-  // It answers nothing before then.
+  // The disk answers no call before this instant.
   absl::Time stalls_until = absl::InfinitePast();
 };
 

@@ -1,10 +1,10 @@
 // Tries all schedules of a small scope: one chief, two workers, a job of four steps with a save in the middle.
 //
-// Chance is replaced by a script. Every delay, and everything else that chance decides, takes the lowest of its values,
-// but at most `late` of them in a schedule, which take the highest: a message that overtakes nothing is overtaken by
-// everything then, per connection in order. At most `kills` times a process is killed, before any event. All choices
-// within these limits are tried, by replay from the start. Messages to different processes commute: schedules in which
-// every process takes in the same events in the same order count once, and what follows from them is tried once.
+// Chance is replaced by a script. Every delay, and everything else that is drawn, takes the lowest of its values,
+// except for at most `late` draws per schedule, which take the highest: such a message arrives after all others, in
+// order per connection. At most `kills` times a process is killed, before any event. All choices within these limits
+// are tried, each by a replay from the start. Messages to different processes commute: schedules in which every process
+// takes in the same events in the same order count once, and are continued once.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_SIMULATION_EXPLORE_H_
@@ -19,7 +19,7 @@ namespace lockstep::simulation {
 struct Scope {
   uint64_t kills = 1;
   uint64_t late = 1;
-  // Of the choices that stand open at each schedule only every so many is tried; 1: all.
+  // Of the choices that are open in each schedule, only every `stride`-th is tried; 1: all.
   uint64_t stride = 1;
   uint64_t most_runs = UINT64_MAX;
 };
@@ -27,8 +27,8 @@ struct Scope {
 struct Explored {
   uint64_t runs = 0;
   uint64_t distinct = 0;              // schedules
-  bool exhausted = true;              // nothing within the scope was left out
-  std::vector<std::string> failures;  // the first ones: which choices, and what was violated
+  bool exhausted = true;              // the whole scope was tried
+  std::vector<std::string> failures;  // the first failures: the choices made and the violation
 };
 
 Explored Explore(const Scope& scope);

@@ -1,11 +1,11 @@
 // Simulated collectives: groups of processes that connect and then exchange values, one exchange at a time.
 //
-// An exchange completes once every rank has entered it; each rank then gets everybody's contribution after a delay of
-// its own. A group that breaks in between leaves some ranks with the result and the others with an error, as a real
-// ring does, and so ranks differ by one exchange at most.
+// An exchange completes once every rank has entered it; each rank then receives all contributions after a delay of its
+// own. If a group breaks in between, some ranks have the result and the others an error, as in a real ring, so ranks
+// differ by at most one exchange.
 //
-// With limits, a rank that waits for a peer which cannot answer breaks the group after a while and names that peer; who
-// answers and takes its time is waited for.
+// With limits, a rank that waits for a peer that cannot answer breaks the group after a while and names that peer. A
+// slow peer that answers is waited for.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_SIMULATION_FABRIC_H_
@@ -32,25 +32,26 @@ struct GroupKey {
 };
 
 using Contribution = std::vector<uint64_t>;
-using Gathered = std::shared_ptr<const std::vector<Contribution>>;  // one per rank; the ranks share it
+using Gathered = std::shared_ptr<const std::vector<Contribution>>;  // one per rank; shared by the ranks
 using ConnectDone = std::function<void(absl::Status)>;
 using ExchangeDone = std::function<void(absl::StatusOr<Gathered>)>;
 
-// After how long a rank gives up, as the communicator of a worker does.
+// The limits after which a rank gives up, as in the communicator of a worker.
 struct FabricLimits {
   absl::Duration form = absl::InfiniteDuration();    // while it connects
-  absl::Duration answer = absl::InfiniteDuration();  // in an exchange, where a peer gives no sign of life
+  absl::Duration answer = absl::InfiniteDuration();  // in an exchange, if a peer gives no sign of life
 };
 
 class Fabric {
  public:
-  // `on_mismatch` hears of ranks that entered different exchanges: a bug of the protocol, never of the network.
+  // `on_mismatch` is called if ranks entered different exchanges, which is always a bug of the protocol, never of the
+  // network.
   Fabric(World* world, Network* network, std::function<void(std::string)> on_mismatch)
       : world_(world), network_(network), on_mismatch_(std::move(on_mismatch)) {}
   Fabric(const Fabric&) = delete;
   Fabric& operator=(const Fabric&) = delete;
 
-  // `done` runs once all `size` ranks are there, or with Aborted.
+  // `done` runs once all `size` ranks have connected, or with Aborted.
   void Connect(GroupKey key, int rank, int size, ProcessId process, ConnectDone done);
   // `what` names the exchange; all ranks must agree on it. REQUIRES: connected, and no exchange of this rank under way.
   void Exchange(GroupKey key, int rank, const std::string& what, Contribution mine, ExchangeDone done);
@@ -59,11 +60,11 @@ class Fabric {
   void ProcessDied(ProcessId process);
   // From now on ranks give up after `limits`.
   void Watch(FabricLimits limits);
-  // The rank that this one took for the cause when its group broke; -1: none.
+  // The rank that this one blamed when its group broke; -1: none.
   int SuspectOf(GroupKey key, int rank) const;
   // A connection inside the group breaks; every rank gets an error.
   void Break(GroupKey key);
-  // Groups that are whole now, for the faults to choose from.
+  // The unbroken groups, from which faults choose.
   std::vector<GroupKey> Live() const;
   std::vector<ProcessId> ProcessesOf(GroupKey key) const;
 
@@ -72,13 +73,13 @@ class Fabric {
     ProcessId process = -1;
     bool entered = false;
     bool aborted = false;
-    absl::Time cut = absl::InfiniteFuture();  // results that arrive later are errors
+    absl::Time cut = absl::InfiniteFuture();  // later results become errors
     ConnectDone connect_done;
     std::string what;
     Contribution mine;
     ExchangeDone exchange_done;
     uint64_t call = 0;  // numbers the calls of this rank
-    absl::Time since;   // of the newest
+    absl::Time since;   // when the newest call began
     int suspect = -1;
   };
   struct Group {
@@ -92,7 +93,7 @@ class Fabric {
   void Deliver(GroupKey key, int rank, const Gathered& gathered);
   void Look();
   void GiveUpLate(GroupKey key, Group& group, int rank);
-  // A member that `rank` gets no sign of life from; -1: none.
+  // A member from which `rank` receives no sign of life; -1: none.
   int Unreachable(const Group& group, int rank) const;
 
   World* world_;

@@ -1,4 +1,4 @@
-// What may happen to a cluster, one kind at a time: each fault does its harm and ends by itself, or by Heal.
+// Injects faults into a cluster, by kind: each does its harm and ends by itself, or by Heal.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_SIMULATION_FAULTS_H_
@@ -19,27 +19,27 @@ enum class FaultKind : uint8_t {
   kTerminateWorker,
   kPauseWorker,
   kKillChief,
-  kPauseChief,          // a second one may be started meanwhile
+  kPauseChief,          // another chief may be started meanwhile
   kPauseChiefAtCommit,  // right before its next rename
   kBreakConnection,
   kBreakGroup,
   kBlockDirection,  // everything from one host to another, for seconds
-  kStopJob,         // or its chief is asked to go alone
+  kStopJob,         // or only its chief is asked to end
   kKillAll,
   kFillDisk,
   kStallDisk,
   kCutHosts,        // one or both directions, for up to minutes
-  kCutChannel,      // the session, the beats, the uploads or the peers alone
-  kRefuseConnects,  // a host reaches no chief
-  kHangWorker,      // it computes for ever; its session lives
-  kHangChief,       // its loop; a watchdog ends it
-  kCannotPrepare,   // a worker that is not needed
-  kNoPeers,         // it cannot listen for them
+  kCutChannel,      // only the session, heartbeats, uploads or peers
+  kRefuseConnects,  // a host cannot reach any chief
+  kHangWorker,      // it computes without end; its session lives
+  kHangChief,       // its loop hangs; a watchdog ends it
+  kCannotPrepare,   // a worker beyond the minimum
+  kNoPeers,         // it cannot listen for peers
   kReportError,
-  kCrashWorker,  // by a signal that is its own fault
-  // Of wide swarms alone.
-  kFlipBit,     // of a replica that steps with others
-  kDrain,       // a worker or a host is sent away, and may come back later
+  kCrashWorker,  // by a crash signal
+  // Only in wide swarms:
+  kFlipBit,     // in a replica that steps with others
+  kDrain,       // a worker or a host is drained, perhaps for a time
   kBadHost,     // its processes crash again and again
   kRefuseOnce,  // the disk refuses one write of a kind
 };
@@ -49,17 +49,17 @@ const char* NameOf(FaultKind kind);
 
 class Faults {
  public:
-  // `disturbed` hears of processes that a fault strikes without being seen by their state.
+  // `disturbed` is called with each process that a fault disturbs without a visible change of its state.
   Faults(Cluster* cluster, std::function<void(ProcessId)> disturbed);
   Faults(const Faults&) = delete;
   Faults& operator=(const Faults&) = delete;
 
-  // What is still to be chosen of the fault is drawn from `random`, now.
+  // Injects a fault; its remaining choices are drawn from `random` at once.
   void Inject(FaultKind kind, Random& random);
   void PauseChief(ProcessId chief, bool replace, Random& random);
-  // Directions open, the disk works, what hangs goes on.
+  // Ends all faults: opens directions, repairs the disk, lets hung processes go on.
   void Heal();
-  // What is paused wakes; a chief that another has replaced may die instead.
+  // Resumes paused processes; a chief that was replaced meanwhile may die instead.
   void WakeAll(Random& random);
   bool healed() const { return healed_; }
 

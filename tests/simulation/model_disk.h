@@ -1,7 +1,7 @@
 // A model of the chief's durable state: claimed terms, staging directories, published checkpoints, the lists of
 // accepted manifests, the kernel plan.
 //
-// What is here survives the death of a process. A published checkpoint is visible at once but survives a crash of the
+// All of it survives the death of a process. A published checkpoint is visible at once, but survives a crash of the
 // machine only after its directory was synced.
 //
 // Threading: thread-compatible.
@@ -32,7 +32,7 @@ class Cluster;
 struct Manifest : StoredCheckpoint {
   Term term = 0;
   std::string plan_hash;
-  uint64_t audit_floor = ~uint64_t{0};  // for retention, when it is published
+  uint64_t audit_floor = ~uint64_t{0};  // for retention, at its publication
   absl::Duration trained_for;
   bool synced = false;
 };
@@ -45,7 +45,7 @@ struct StoredPlan {
 
 class ModelDisk : public Disk {
  public:
-  // `cluster` may be null where no chief lives on it.
+  // `cluster` may be null if no chief uses the disk.
   ModelDisk(Cluster* cluster, Oracle* oracle) : cluster_(cluster), oracle_(oracle) {}
 
   std::unique_ptr<ChiefStore> NewLife(ProcessId process) override;
@@ -57,11 +57,11 @@ class ModelDisk : public Disk {
   std::optional<StoredCheckpoint> FindAt(uint64_t step) const override;
   std::vector<chief::Drain> FindDrains() const override { return drains; }
 
-  // The steps of a chief's start, in this order; a chief may die or sleep between any two.
+  // The steps of a chief's start, in this order; the chief may die or pause between any two.
   Term ClaimTerm() { return ++highest_claim_; }
   void CreateStaging(Term term) { staging_.insert(term); }
   void FenceOlder(Term term);
-  // Stores the list of what `term` accepts and returns it, newest step first. Sets aside what an older term
+  // Stores the list of checkpoints that `term` accepts and returns it, newest step first. Sets aside what an older term
   // published after the newest list was made.
   std::vector<Manifest> Scan(Term term);
 
@@ -70,31 +70,31 @@ class ModelDisk : public Disk {
   enum class PublishResult { kOk, kFenced };
   PublishResult Publish(Term term, Manifest manifest);
   void SyncPublished(const SnapshotId& snapshot);
-  // Puts another manifest in the place of a published one, durably.
+  // Replaces a published manifest, durably.
   void Amend(const SnapshotId& snapshot, const EvaluationLedger& ledger);
-  // Leaves the newest `keep` and what a way back would need. `ledger`, of a job that keeps its best state: the one of
-  // its best step stays too, the best as the newest audited one knows it, and the first one after that.
-  // The same for the newest audited one up to `audit_floor`.
+  // Keeps the newest `keep` checkpoints and what a repair would need. `ledger`: of a job that keeps its best state; its
+  // best step stays too, and also the best one by the ledger of the newest audited checkpoint, and the first one after
+  // that; the same for the newest audited one up to `audit_floor`.
   void Retain(size_t keep, const EvaluationLedger* ledger, uint64_t audit_floor = ~uint64_t{0});
   uint64_t OldestAudited() const;
-  // Of a step up to `up_to`; null: there is none.
+  // The newest audited checkpoint of a step up to `up_to`; null if there is none.
   const Manifest* NewestAudited(uint64_t up_to = ~uint64_t{0}) const;
 
   std::optional<ReplicaState> Load(const SnapshotId& snapshot) const;
   // The newest visible checkpoint that is not set aside.
   const Manifest* Newest() const;
 
-  // ---- the way back after replicas differed
-  // Makes it durable that the job goes on as `lineage`, which it may be already, from its newest audited checkpoint;
-  // null where none is left. What is newer is set aside by SetAsideNewer or by the next Scan.
+  // ---- repairs after replicas differed
+  // Records durably that the job continues as `lineage` (if it does not already) from its newest audited checkpoint,
+  // which is returned; null if none is left. SetAsideNewer or the next Scan sets newer ones aside.
   const Manifest* BranchOff(const Lineage& lineage, uint64_t found_at, const std::vector<std::string>& hosts);
-  // Returns the lowest step that is set aside; 0: none is.
+  // Sets newer checkpoints aside. Returns the lowest of their steps; 0: none.
   uint64_t SetAsideNewer();
-  // Of the job; empty: as the job began.
+  // The lineage of the job; empty: the original one.
   const Lineage& lineage() const { return lineage_; }
   const std::optional<chief::PastRepair>& repair() const { return repair_; }
 
-  // Null when no checkpoint of that step stands there.
+  // The checkpoint of that step; null if there is none.
   const Manifest* At(uint64_t step) const;
 
   std::optional<StoredPlan> plan;

@@ -1,5 +1,5 @@
-// One life of a chief on the model of its storage. A write takes effect at one instant, some time after it was ordered;
-// writes are under way side by side.
+// What one process of a chief does with the model of its storage. A write takes effect at one instant, some time after
+// it was ordered; writes run in parallel.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_SIMULATION_MODEL_STORE_H_
@@ -50,16 +50,16 @@ class ModelStore final : public ChiefStore {
 
   World& world() const;
   void After(absl::Duration delay, std::function<void()> action) { world().After(process_, delay, std::move(action)); }
-  // Of a write, then what follows from it.
+  // The delay of a write, and of its consequence.
   absl::Duration Delay();
-  // Runs the next part of a start, or begins anew a second later where the disk refuses.
+  // Runs the next part of a start, or starts over a second later if the disk refuses.
   void Continue(void (ModelStore::*part)());
   void Claim();
   void Stage();
   void Fence();
   void Recover();
   TakenOver FindAll() const;
-  // OK, or why the disk does not take this write.
+  // OK, or why the disk refuses this write.
   absl::Status Check(DiskWrite write);
   absl::Status CheckTerm() const;
   void SetAside(const chief::RecordRepair& order,
@@ -72,7 +72,7 @@ class ModelStore final : public ChiefStore {
   std::function<void(absl::StatusOr<TakenOver>)> taken_over_;
   std::map<SnapshotId, Save> saves_;
   std::map<SnapshotId, Manifest> manifests_;  // stored in staging, not yet published
-  uint64_t drain_writes_ = 0;                 // given a number, in this order
+  uint64_t drain_writes_ = 0;                 // numbered in the order in which they were ordered
   uint64_t drains_written_ = 0;
 };
 

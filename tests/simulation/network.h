@@ -1,8 +1,8 @@
 // Simulated network: connections that carry messages in order, each with its own delay, and that can break.
 //
-// Different connections reorder freely against each other. A direction between two hosts can be blocked (a one-way
-// partition), for everything or for some channels: what travels there, the news of a broken connection included, waits
-// until it is open again. What a dying process has sent may still arrive before its peers hear of its end.
+// Messages of different connections may overtake each other. A direction between two hosts can be blocked (a one-way
+// partition), for all channels or some: messages there, and the news of broken connections, wait until it is open
+// again. What a dying process has sent may arrive before its peers hear of its end.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_SIMULATION_NETWORK_H_
@@ -24,7 +24,7 @@ namespace lockstep::simulation {
 
 using ConnectionId = int;
 
-// What goes between two hosts over connections of its own.
+// A kind of traffic that has connections of its own.
 enum class Channel : uint8_t { kSession, kBeats, kUploads, kPeers };
 inline constexpr size_t kChannels = 4;
 inline constexpr uint32_t kAllChannels = (1u << kChannels) - 1;
@@ -33,7 +33,7 @@ inline constexpr uint32_t Only(Channel channel) { return 1u << static_cast<uint3
 struct NetworkDelays {
   absl::Duration low = absl::Microseconds(50);
   absl::Duration high = absl::Milliseconds(2);
-  // Now and then a message takes up to this long.
+  // A few messages take up to this long.
   absl::Duration rare = absl::Milliseconds(200);
   int rare_per_mille = 10;
 };
@@ -44,24 +44,24 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  // Connects two processes; `on_reset_a` runs inside `a` when it learns that the connection is gone, likewise for b.
+  // Connects two processes. `on_reset_a` runs inside `a` when it learns that the connection is gone; likewise for b.
   ConnectionId Open(ProcessId a, ProcessId b, std::function<void()> on_reset_a, std::function<void()> on_reset_b);
 
-  // Runs `deliver` inside the peer of `from`, after everything sent before in this direction. Lost without a sign when
+  // Runs `deliver` inside the peer of `from`, after everything that was sent before in this direction. Silently lost if
   // the connection is gone.
   void Send(ConnectionId connection, ProcessId from, std::function<void()> deliver);
 
-  // Breaks a connection: what is on its way may or may not arrive, then each side learns of it.
+  // Breaks a connection: messages in flight may or may not arrive, then each side learns of the break.
   void Break(ConnectionId connection);
-  // The end of a process breaks all that it has.
+  // Breaks all connections of a process that ends.
   void BreakAllOf(ProcessId process);
-  // A connection that its own process closes: the peer hears of it, the closer does not.
+  // Closes a connection from one side: the peer hears of it, the closer does not.
   void Close(ConnectionId connection, ProcessId by);
-  // `by` takes its peer for gone, because nothing came for so long; the peer hears of it once it can.
+  // `by` gives up a silent peer; the peer hears of it once it can.
   void TimeOut(ConnectionId connection, ProcessId by);
   ConnectionId next() const { return static_cast<ConnectionId>(connections_.size()); }
   bool open(ConnectionId connection) const { return connections_[connection].open; }
-  // Connections that are open now, for the faults to choose from.
+  // The open connections, from which faults choose.
   std::vector<ConnectionId> Live() const;
 
   std::vector<ConnectionId> LiveOf(ProcessId process) const;
@@ -69,12 +69,12 @@ class Network {
     return {connections_[connection].sides[0].process, connections_[connection].sides[1].process};
   }
 
-  // `channels`: a set of bits. A channel is open again when it was unblocked as often as it was blocked.
+  // `channels`: a set of bits. A channel is open again once it was unblocked as often as it was blocked.
   void Block(HostId from, HostId to, uint32_t channels = kAllChannels);
   void Unblock(HostId from, HostId to, uint32_t channels = kAllChannels);
   // Whether any of `channels` is blocked in this direction.
   bool blocked(HostId from, HostId to, uint32_t channels = kAllChannels) const;
-  // In either direction.
+  // Whether any of `channels` is blocked in either direction.
   bool apart(HostId a, HostId b, uint32_t channels = kAllChannels) const {
     return blocked(a, b, channels) || blocked(b, a, channels);
   }
@@ -86,8 +86,8 @@ class Network {
   struct Side {
     ProcessId process = 0;
     std::function<void()> on_reset;
-    absl::Time last_arrival = absl::InfinitePast();  // of what this side receives
-    absl::Time cut = absl::InfiniteFuture();         // what would arrive later than this is lost
+    absl::Time last_arrival = absl::InfinitePast();  // of messages that this side receives
+    absl::Time cut = absl::InfiniteFuture();         // later messages are lost
   };
   struct Connection {
     Side sides[2];
@@ -107,7 +107,7 @@ class Network {
     Channel channel = Channel::kSession;
     std::function<void()> action;
   };
-  std::map<Way, std::array<int, kChannels>> blocked_;  // how often; no entry where everything is open
+  std::map<Way, std::array<int, kChannels>> blocked_;  // how often blocked; no entry if everything is open
   std::map<Way, std::vector<Held>> held_;
 };
 

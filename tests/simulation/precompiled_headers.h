@@ -1,5 +1,4 @@
-// What sources of the simulation include, for the compiler to read once, as bazel/headers.h: both cores cost 2 s in
-// each.
+// Precompiled headers for sources of the simulation (see bazel/headers.h); compiling both cores costs 2 s per source.
 //
 // Threading: nothing is declared here.
 #ifndef LOCKSTEP_TESTS_SIMULATION_PRECOMPILED_HEADERS_H_

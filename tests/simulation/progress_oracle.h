@@ -1,10 +1,10 @@
-// The promise of progress: whenever a live chief and at least the minimum of workers, all connected to it and to each
-// other, have stood for X without being disturbed, a step is applied or saved within X, whatever happens to the others.
+// Checks the promise of progress: whenever a live chief and at least the minimum of workers, all connected to it and to
+// each other, have been undisturbed for X, a step is applied or saved within X, whatever happens to the others.
 //
-// X follows from what has happened so far (Limit): each limit of the two cores counts once, those that run side by side
-// count as the longest of them, and what only some faults bring about counts once such a fault struck. While it waits,
-// each of the workers beyond the minimum may hold the job up once more by something new that happens to it. A job whose
-// chief tells its members of the end is bounded by `chief_timeout` instead.
+// X follows from what has happened so far (Limit). Each limit of the two cores counts once; limits that run in parallel
+// count as the longest of them; a delay that only some faults cause counts once such a fault struck. Meanwhile each
+// worker beyond the minimum may delay the job once more by something new that happens to it. A job whose chief tells
+// its members of the end is bounded by `chief_timeout` instead.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_SIMULATION_PROGRESS_ORACLE_H_
@@ -23,7 +23,7 @@
 
 namespace lockstep::simulation {
 
-// How often each has happened; the cores wait longer where some of it happened before.
+// How often each kind of trouble occurred: the cores wait longer after some of them.
 struct Hardships {
   int cuts = 0;     // directions or channels that are blocked for longer than a heartbeat limit
   int hangs = 0;    // workers that compute without end, each for kLongestHang at most
@@ -42,23 +42,23 @@ class ProgressOracle {
   ProgressOracle(const ProgressOracle&) = delete;
   ProgressOracle& operator=(const ProgressOracle&) = delete;
 
-  // Looks at the cluster again and again from now on; a violation goes to the cluster's oracle.
+  // Checks the cluster periodically from now on; a violation goes to the cluster's oracle.
   void Start() { Look(); }
-  // Something happened to this process that does not show in its state.
+  // Something disturbed this process without a visible change of its state.
   void Disturbed(ProcessId process) { disturbed_[process] = cluster_->world->now(); }
 
-  // A fault of this kind strikes somebody.
+  // A fault of this kind was injected.
   void Struck(FaultKind kind);
 
-  // The longest that an undisturbed clique waited for a step, and the largest share of what it was allowed.
+  // The longest wait of an undisturbed clique for a step, and the largest fraction of its limit that a wait took.
   absl::Duration longest() const { return longest_; }
   double largest_share() const { return largest_share_; }
 
-  // X, where nothing new happens meanwhile.
+  // X, if nothing new happens meanwhile.
   static absl::Duration Limit(const ClusterSettings& settings, const Hardships& hardships);
-  // What one more worker adds that something happens to.
+  // What each further worker adds to which something happens.
   static absl::Duration Each(const ClusterSettings& settings, const Hardships& hardships);
-  // X of a seed with all of these faults, whatever happens.
+  // X for all of these faults, whatever happens.
   static absl::Duration Most(const ClusterSettings& settings, const std::vector<FaultKind>& kinds);
 
  private:
@@ -66,7 +66,7 @@ class ProgressOracle {
   absl::Time ChiefSince();
   void NoteWorker(int slot);
   void NotePair(int a, int b);
-  // Since when a clique of the minimum of workers stands; InfiniteFuture while there is none.
+  // Since when there is a clique of at least the minimum of workers; InfiniteFuture while there is none.
   absl::Time CliqueSince() const;
   void Judge();
 
@@ -74,9 +74,9 @@ class ProgressOracle {
 
   Cluster* cluster_;
   Hardships hardships_;
-  std::deque<absl::Time> struck_;  // when something happened that may hold the job up, the newest ones
+  std::deque<absl::Time> struck_;  // recent instants at which something happened that may delay the job
   size_t ends_ = 0;                // of workers
-  size_t refused_ = 0;             // writes of the chief: the next attempt comes later
+  size_t refused_ = 0;             // refused writes of the chief, after which the next attempt comes later
   absl::Duration longest_ = absl::ZeroDuration();
   double largest_share_ = 0;
   uint64_t progress_ = 0;
@@ -85,7 +85,7 @@ class ProgressOracle {
   ProcessId chief_ = -1;
   absl::Time chief_since_ = absl::InfiniteFuture();
   std::vector<ProcessId> processes_;
-  std::vector<absl::Time> since_;                    // of slots; InfiniteFuture: cannot do its part now
+  std::vector<absl::Time> since_;                    // by slot; InfiniteFuture: it cannot do its part now
   std::map<std::pair<int, int>, absl::Time> pairs_;  // since when they reach each other
   std::map<ProcessId, absl::Time> disturbed_;
 };

@@ -1,4 +1,4 @@
-// The one source of chance of a simulated schedule: everything random in a run follows from its seed.
+// The only source of randomness of a simulated schedule: everything random in a run follows from its seed.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_SIMULATION_RANDOM_H_
@@ -20,11 +20,11 @@ inline uint64_t Mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Takes the place of chance where all of its outcomes are to be tried (explore.h): each draw gives the lowest of its
-// values, except for those that are named, which give the highest.
+// Replaces chance when all of its outcomes are to be tried (explore.h): each draw gives the lowest of its values,
+// except for the listed ones, which give the highest.
 struct Script {
   std::vector<uint64_t> highest;  // numbers of draws, in order
-  uint64_t draws = 0;             // that were made
+  uint64_t draws = 0;             // draws so far
   size_t next = 0;
 
   bool IsHighest() {
@@ -60,7 +60,7 @@ class Random {
     return low + absl::Microseconds(span <= 0 ? 0 : static_cast<int64_t>(Below(span + 1)));
   }
 
-  // From now on. `script` outlives this.
+  // Draws follow `script` from now on; it outlives this.
   void Follow(Script* script) { script_ = script; }
 
  private:

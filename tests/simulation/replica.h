@@ -1,8 +1,8 @@
-// A replica small enough to simulate: a few integers that stand for the weights, updated from samples.
+// A replica that is small enough to simulate: a few integers that stand for the weights, updated from samples.
 //
 // Every sample of a step changes every later value, so a step that is lost, repeated, computed from other samples, or
-// applied on top of another state leaves other bits behind. The state at step s depends on s alone: `Reference` holds
-// what an undisturbed run has there.
+// applied to another state leaves other bits. The state at step s depends on s alone: `Reference` has the states of an
+// undisturbed run.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_SIMULATION_REPLICA_H_
@@ -20,7 +20,7 @@ namespace lockstep::simulation {
 inline constexpr int kWeights = 3;
 using Weights = std::array<uint64_t, kWeights>;
 
-// What a simulated job trains on.
+// The parameters of a simulated job.
 struct TinyJob {
   int64_t samples = 24;  // in the data set; one epoch
   int64_t global_batch = 8;
@@ -39,7 +39,7 @@ struct ReplicaState {
 ReplicaState InitialState(const TinyJob& job);
 // Covers the step and the weights.
 uint64_t DigestOf(const ReplicaState& state);
-// The digest as the cores carry it.
+// The digest in the form that the cores use.
 std::string DigestText(const ReplicaState& state);
 
 // The data-set index at a position of the endless stream: a permutation of its own for each epoch.
@@ -50,7 +50,7 @@ class Shuffle {
 
  private:
   const TinyJob job_;
-  // Of the epoch that was asked for last.
+  // Permutation of the newest epoch that was used.
   int64_t epoch_ = -1;
   int64_t factor_ = 1;
   int64_t shift_ = 0;
@@ -59,20 +59,20 @@ class Shuffle {
 // The gradient of one logical shard at `state`, for the step that follows it.
 Weights ShardGradient(const TinyJob& job, Shuffle& shuffle, const ReplicaState& state, int shard);
 void AddTo(Weights& sum, const Weights& gradient);
-// The update: `sum` over all logical shards, at a rate that was cut so often.
+// Applies the update with `sum` over all logical shards, at a learning rate that was cut `rate_cuts` times.
 void Apply(ReplicaState& state, const Weights& sum, uint64_t rate_cuts);
 
-// What one slice of the evaluation of `state` gives. Losses are arbitrary, so that a best one may come at any time.
+// The sums of one evaluation slice of `state`. Losses are arbitrary, so the best one may come at any time.
 EvaluationSums SliceSums(const ReplicaState& state, uint64_t slice);
 
-// An undisturbed run: its states, one per step from 0 to the last, where it ends, and which state was the best.
+// An undisturbed run: its states, one per step from 0 to the last, and its ledger at the end.
 class Reference {
  public:
   Reference(const TinyJob& job, const TrainingPolicy& policy);
   const ReplicaState& at(int64_t step) const { return states_[step]; }
   int64_t end_step() const { return static_cast<int64_t>(states_.size()) - 1; }
   const EvaluationLedger& ledger() const { return ledger_; }
-  // ShardGradient, which is not computed twice at a state of this run.
+  // ShardGradient, cached for states of this run.
   Weights GradientAt(const ReplicaState& state, int shard) const;
 
  private:

@@ -1,7 +1,7 @@
-// Lists of seeds in files: the name of a profile, a seed, `real` where it needs the chief's JobStore, and after a '#'
-// why it is kept; a line each.
+// Reads lists of seeds from files. Each line has the name of a profile, a seed, `real` if it needs the chief's
+// JobStore, and behind a '#' the reason why it is kept.
 //
-// Threading: immutable.
+// Threading: thread-safe (a pure function).
 #ifndef LOCKSTEP_TESTS_SIMULATION_SEED_LIST_H_
 #define LOCKSTEP_TESTS_SIMULATION_SEED_LIST_H_
 
@@ -13,8 +13,8 @@
 
 namespace lockstep::simulation {
 
-// The schedules that `path` names, in its order. NotFound without such a file; InvalidArgument where a line holds
-// something else.
+// The schedules in the file at `path`, in its order. NotFound: there is no such file. InvalidArgument: a line is
+// malformed.
 absl::StatusOr<std::vector<ScenarioOptions>> ReadSeeds(const std::string& path);
 
 }  // namespace lockstep::simulation

@@ -1,5 +1,5 @@
-// Makes a failing schedule small: leaves out faults, many at once and then one by one, while what is left still fails
-// in the same way.
+// Shrinks a failing schedule: leaves out faults, many at once and then one by one, while the rest still fails in the
+// same way.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_SIMULATION_SHRINK_H_
@@ -13,7 +13,7 @@
 
 namespace lockstep::simulation {
 
-// A violation without what differs between two schedules of one cause: numbers.
+// A violation without its numbers, which differ between schedules with the same cause.
 std::string KindOfViolation(const std::string& violation);
 
 struct Shrunk {
@@ -24,8 +24,8 @@ struct Shrunk {
 
 using Runner = std::function<ScenarioResult(const ScenarioOptions&)>;
 
-// The smallest schedule found within `most_runs`. Leaving a fault out moves every later delay, so each attempt is made
-// with several streams of delays (`salt`). A schedule that passes, or a classic one, comes back as it is.
+// The smallest schedule found within `most_runs` runs. Leaving a fault out shifts every later delay, so each attempt is
+// made with several streams of delays (`salt`). A schedule that passes, or a classic one, is returned unchanged.
 Shrunk Shrink(const ScenarioOptions& failing, uint64_t most_runs = 3000, const Runner& run = RunScenario);
 
 }  // namespace lockstep::simulation

@@ -1,4 +1,4 @@
-// One life of a simulated chief process: the real coordinator over a simulated network and disk.
+// One simulated chief process: the real coordinator over a simulated network and disk.
 //
 // Threading: thread-compatible; owned by Cluster.
 #ifndef LOCKSTEP_TESTS_SIMULATION_SIM_CHIEF_H_
@@ -28,37 +28,37 @@ class SimChief {
   ProcessId process() const { return process_; }
   Term term() const { return term_; }
   bool listening() const { return core_ != nullptr; }
-  // As of the last event.
+  // The phase after the last event.
   chief::Phase phase() const { return phase_; }
-  // Its loop stands still: connections are accepted and nothing is answered, until a watchdog ends the process.
+  // Makes its loop hang: connections are accepted but not answered, until a watchdog ends the process.
   void Hang() { hung_ = true; }
   bool hung() const { return hung_; }
 
-  // Takes the job over, and then listens.
+  // Takes the job over, then listens.
   void Start();
-  // The process is gone, in whatever way.
+  // The process died, in whatever way.
   void Die() { store_->Die(); }
-  // What follows runs inside this process.
+  // The following functions run inside this process.
   void Opened(ConnectionId connection, const Incarnation& worker);
   void Received(ConnectionId connection, const WorkerFence& fence, const WorkerMessage& message);
   void Reset(ConnectionId connection);
   void HeartbeatCame(const WorkerFence& fence, const Heartbeat& heartbeat);
-  // `answer(ok)` runs here as well.
+  // `answer(ok)` also runs inside this process.
   void ShareCame(const IncomingShare& share, const Incarnation& sender, std::function<void(bool)> answer);
-  // A worker reads the checkpoint that it restores, for `readers` that take a share each.
+  // A worker reads the checkpoint that it restores; each of `readers` workers receives a share.
   void Read(const SnapshotId& id, uint32_t readers, std::function<void(std::optional<ReplicaState>)> done) {
     store_->Read(id, readers, std::move(done));
   }
   void ProcessEnded(const std::string& name, ProcessEnd end);
-  // A signal: it saves, and all end to be started again, or it alone.
+  // Sends a stop signal: the chief saves, then all processes end to be restarted (`whole`) or only the chief.
   void AskStop(bool whole);
   // `lockstep drain`. `target`: a worker's name or a host's.
   void AskDrain(const std::string& target, bool undo, absl::Duration within);
-  // kKnown: this chief keeps `target` away, or is about to write what it decided; kStoredOnly: the next one would.
+  // kKnown: this chief enforces the drain of `target`, or is about to store it; kStoredOnly: only its successor would.
   // REQUIRES: listening().
   enum class DrainStatus : uint8_t { kNone, kKnown, kStoredOnly };
   DrainStatus StatusOfDrain(const std::string& target);
-  // Why nothing that happened to this process explains that it ends with this code; empty when something does.
+  // Empty if something that happened to this process explains this exit code; otherwise why nothing does.
   std::string WhyNotExit(int exit_code) const;
 
  private:
@@ -71,7 +71,7 @@ class SimChief {
   void After(absl::Duration delay, std::function<void()> action) { world().After(process_, delay, std::move(action)); }
   void Trace(const std::string& what) const;
   void Listen(const TakenOver& found);
-  // Tells the core why a write went wrong.
+  // Reports the failure of a write to the core.
   void Failed(const SnapshotId& snapshot, const absl::Status& status);
   void JudgeRefusal(const lockstep::Refused& refused, const Incarnation& incarnation);
   void Repaired(const chief::RecordRepair& order, const absl::StatusOr<chief::RepairRecorded>& repair);
@@ -106,20 +106,20 @@ class SimChief {
   const ProcessId process_;
   const std::unique_ptr<ChiefStore> store_;
   Term term_ = 0;
-  Lineage lineage_;                          // of the job, as this chief knows it
-  std::optional<chief::PastRepair> repair_;  // the newest that it knows of
+  Lineage lineage_;                          // the job's, as known to this chief
+  std::optional<chief::PastRepair> repair_;  // the newest that it knows
   bool ending_ = false;
   std::unique_ptr<chief::Coordinator> core_;
   absl::Time tick_at_ = absl::InfiniteFuture();
   chief::SessionId next_session_ = 1;
   std::map<chief::SessionId, Session> sessions_;
   std::map<ConnectionId, chief::SessionId> by_connection_;
-  std::set<SnapshotId> saves_;            // that are open
+  std::set<SnapshotId> saves_;            // open
   std::set<SnapshotId> manifest_stored_;  // told to the core
-  int damaged_ = 0;                       // how many of its saves were not what was announced
-  int errors_ = 0;                        // that workers reported, and crash signals
+  int damaged_ = 0;                       // its saves whose bytes were not what was announced
+  int errors_ = 0;                        // errors that workers reported, and crash signals
   uint64_t drain_requests_ = 0;
-  uint64_t drain_writes_ = 0;  // that were begun; they keep their order
+  uint64_t drain_writes_ = 0;  // begun writes, which keep their order
   uint64_t drains_written_ = 0;
   bool repair_ends_ = false;  // replicas differed twice in a row, or after the end
   bool stop_asked_ = false;
@@ -128,7 +128,7 @@ class SimChief {
   absl::Time listens_since_;
   int64_t newest_told_ = -1;  // step of the newest checkpoint that the core knows
 
-  // Now and then the core takes some events in before it decides, as with a queue that has filled.
+  // Every kBurstEvery events the core takes in kBurst of them before it decides, as if its queue had filled.
   static constexpr uint64_t kBurstEvery = 37;
   static constexpr uint64_t kBurst = 6;
   uint64_t taken_ = 0;

@@ -1,4 +1,4 @@
-// One life of a simulated worker process: the real session core over simulated computing, collectives and network.
+// One simulated worker process: the real session core over simulated computing, collectives and network.
 //
 // Threading: thread-compatible; owned by Cluster.
 #ifndef LOCKSTEP_TESTS_SIMULATION_SIM_WORKER_H_
@@ -33,28 +33,28 @@ class SimWorker {
 
   void Start();
   void Terminate(absl::Duration grace);  // SIGTERM
-  // What it computes until then does not end; its session and its heartbeats go on.
+  // Makes its computing not end before `when`; its session and its heartbeats go on.
   void HangUntil(absl::Time when) { hangs_until_ = when; }
-  // It cannot listen for peers until then.
+  // Makes it unable to listen for peers before `when`.
   void NoPeersUntil(absl::Time when) { no_peers_until_ = when; }
-  // The next preparation, or the making of the plan, fails.
+  // Makes the next preparation, or the making of the plan, fail.
   void FailToPrepare(PrepareProblem problem) { prepare_problem_ = problem; }
-  // Flips a bit of its state, where it is a member that steps with others.
+  // Flips a bit of its state, if it is a member that steps with others.
   void FlipBit(Random& random);
-  // It holds what a flip has left in this replica, or in the one that it received its state from.
+  // Whether its state descends from a flip in this replica, or in one from which it received its state.
   bool odd() const { return odd_; }
   const ReplicaState& state() const { return state_; }
   bool has_state() const { return has_state_; }
   const Lineage& lineage() const { return lineage_; }
-  // Something of its own breaks: it reports that and ends with 70.
+  // Makes it report an error of its own and end with 70.
   void BreakDown();
-  // Whether it does its part, as far as it is in its own hands.
+  // Whether it does its part, as far as that depends on itself.
   bool sound() const { return !terminated_ && !prepare_problem_.has_value() && WorksNow(); }
-  // Why nothing that happened to this process explains that it ends with this code; empty when something does.
+  // Empty if something that happened to this process explains this exit code; otherwise why nothing does.
   std::string WhyNotExit(int exit_code) const;
   // Called inside this process when a command arrives on one of its connections.
   void Receive(ConnectionId connection, ChiefFence fence, ChiefCommand command);
-  // The chief says on this connection that it goes.
+  // The chief announced a handover on this connection.
   void HandedOver(ConnectionId connection) { handed_over_by_ = connection; }
 
  private:
@@ -92,7 +92,7 @@ class SimWorker {
   void Perform(const worker::Exit& action);
 
   bool WorksNow() const { return world().now() >= hangs_until_ && world().now() >= no_peers_until_; }
-  // Runs `action` once so much computing is done.
+  // Runs `action` after `time` of computing.
   void Compute(absl::Duration time, std::function<void()> action);
   void WaitForHang(std::function<void()> action);
   void KeepAlive();
@@ -101,9 +101,9 @@ class SimWorker {
   Oracle::Seat Seat() const { return {generation_, rank_, size_}; }
   GroupKey Key() const { return {generation_.term, generation_.counter}; }
   void MaybeConnectGroup();
-  // The member that the communicator takes for the cause of its end; none when it names nobody.
+  // The member that the communicator blames for its end; none if it names nobody.
   Incarnation Suspect() const;
-  // True, and told to the core, where preparing is to fail.
+  // If preparing is to fail, reports that to the core and returns true.
   bool CannotPrepare();
   // Begins a piece of work for `generation`; one at a time.
   bool Begin(const Generation& generation, const char* what);
@@ -112,7 +112,7 @@ class SimWorker {
   void Failed(const Generation& generation, const absl::Status& status, bool state_void);
   void Exchange(const Generation& generation, const std::string& what, Contribution mine, bool receives,
                 std::function<void(const Gathered&)> then);
-  // Nothing until it has come; null: there is no such state.
+  // Outer nullopt: no answer yet; inner nullopt: there is no such state.
   using FetchAnswer = std::optional<std::optional<ReplicaState>>;
   void FetchShare(const worker::SyncState& action);
   void AwaitShare(const worker::SyncState& action, const std::shared_ptr<FetchAnswer>& answer);
@@ -132,10 +132,10 @@ class SimWorker {
   std::optional<ConnectionId> connection_;
   std::optional<ConnectionId> handed_over_by_;
   bool connected_ = false;
-  bool welcome_ = false;                              // at the chief of the connection
-  absl::Time alone_since_;                            // without a chief that it is welcome at; its start at first
-  absl::Time silent_since_ = absl::InfiniteFuture();  // nothing gets through on the session
-  SimChief* chief_ = nullptr;                         // at the other end, alive or not
+  bool welcome_ = false;                              // by the chief of the connection
+  absl::Time alone_since_;                            // since when no chief has welcomed it; initially its start
+  absl::Time silent_since_ = absl::InfiniteFuture();  // since when nothing gets through on the session
+  SimChief* chief_ = nullptr;                         // at the other end; may be dead
   std::optional<worker::SetPhase> phase_;
   uint64_t progress_ = 0;
 
@@ -144,7 +144,7 @@ class SimWorker {
   Lineage lineage_;
   bool odd_ = false;
   int64_t hit_at_ = 0;  // the step of its newest flip
-  int times_odd_ = 0;   // how often odd_ began
+  int times_odd_ = 0;   // how often odd_ became true
   std::map<SnapshotId, ReplicaState> snapshots_;
   struct Copy {
     ReplicaState state;
@@ -170,11 +170,11 @@ class SimWorker {
   uint64_t uploads_ = 0;
   std::set<uint64_t> pending_uploads_;
 
-  // What was done to it.
+  // Faults and commands that it received.
   bool terminated_ = false;
   bool broke_down_ = false;
   bool refused_to_prepare_ = false;
-  std::optional<int> told_to_end_;  // the code that a chief gave
+  std::optional<int> told_to_end_;  // the code that a chief sent
   std::optional<int> refused_with_;
   std::optional<PrepareProblem> prepare_problem_;
   absl::Time hangs_until_ = absl::InfinitePast();

@@ -1,7 +1,7 @@
-// Simulated time and processes: one queue of instants, from which a single thread takes the next.
+// Simulated time and processes: a queue of actions by time, run by a single thread.
 //
-// A process is one life of a program on a host. What is scheduled into it is dropped once it is dead and waits, in
-// order, while it is paused (SIGSTOP): the world outside does not notice either at once.
+// A process is one run of a program on a host. What is scheduled into it is dropped once it is dead, and waits, in
+// order, while it is paused (SIGSTOP); other processes do not notice either at once.
 //
 // Invariants
 //   * The same seed and the same calls give the same order of events: ties go by the order of scheduling.
@@ -27,7 +27,7 @@ using ProcessId = int;
 
 class World {
  public:
-  // Writes a line per traced happening to `trace` when it is not null.
+  // Writes a line per traced event to `trace` unless it is null.
   World(uint64_t seed, std::ostream* trace);
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -37,7 +37,7 @@ class World {
   Random& random() { return random_; }
 
   ProcessId StartProcess(HostId host);
-  // SIGKILL: nothing is delivered to it any more.
+  // SIGKILL: nothing runs inside it any more.
   void Kill(ProcessId process);
   void Pause(ProcessId process);
   void Resume(ProcessId process);
@@ -48,23 +48,23 @@ class World {
   // Runs `action` inside `process` after `delay`.
   void After(ProcessId process, absl::Duration delay, std::function<void()> action);
   void At(ProcessId process, absl::Time when, std::function<void()> action);
-  // Runs `action` outside every process: the network, the disk, whoever restarts processes, the faults.
+  // Runs `action` outside every process: for the network, the disk, the supervisor, the faults.
   void AfterOutside(absl::Duration delay, std::function<void()> action);
 
-  // Of an action that runs now, outside every process: what After with no delay would do, at once where nothing else
-  // is due at this instant.
+  // For an action that runs now outside every process: as After without a delay, but at once if nothing else is due at
+  // this instant.
   void Enter(ProcessId process, std::function<void()> action);
 
-  // Takes the next event. False when nothing is left.
+  // Runs the next action. Returns false if none is left.
   bool RunOne();
 
   bool tracing() const { return trace_ != nullptr; }
-  // REQUIRES: tracing(), so that nobody builds strings for nothing.
+  // REQUIRES: tracing(), so that no string is built in vain.
   void Trace(absl::string_view who, absl::string_view what);
 
  private:
   static constexpr ProcessId kOutside = -1;
-  // Kept small: the queue moves these about; the actions stay in their slots.
+  // Small, because the queue moves these; the actions stay in their slots.
   struct Scheduled {
     absl::Time when;
     ProcessId process;
@@ -91,9 +91,9 @@ class World {
   Random random_;
   std::ostream* trace_;
   uint64_t next_order_ = 0;
-  std::vector<Scheduled> queue_;  // a heap, the next one first
+  std::vector<Scheduled> queue_;  // a heap with the next one first
   std::vector<std::function<void()>> actions_;
-  std::vector<uint32_t> free_;  // slots of actions_
+  std::vector<uint32_t> free_;  // free slots of actions_
   std::vector<Process> processes_;
 };
 

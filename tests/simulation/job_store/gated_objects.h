@@ -1,6 +1,6 @@
-// A bucket in the hands of one process: every request passes its gate (operation_gate.h).
+// The bucket as one process sees it: every request passes the gate of that process (operation_gate.h).
 //
-// Threading: as the store below, one call at a time.
+// Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_SIMULATION_JOB_STORE_GATED_OBJECTS_H_
 #define LOCKSTEP_TESTS_SIMULATION_JOB_STORE_GATED_OBJECTS_H_
 

@@ -1,6 +1,6 @@
-// A directory in the hands of one process: every operation passes its gate (operation_gate.h).
+// The directory as one process sees it: every operation passes the gate of that process (operation_gate.h).
 //
-// Threading: as the storage below, one call at a time.
+// Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_SIMULATION_JOB_STORE_GATED_STORAGE_H_
 #define LOCKSTEP_TESTS_SIMULATION_JOB_STORE_GATED_STORAGE_H_
 
@@ -30,7 +30,7 @@ class GatedStorage final : public ForwardingStorage {
   absl::Status Replace(absl::string_view from, absl::string_view to) override;
   absl::Status RemoveTree(absl::string_view path) override;
   absl::Status SyncDirectory(absl::string_view path) override;
-  // Each chief is on a machine of its own, so that locks keep nobody away.
+  // Always succeeds: each chief is on a machine of its own, where locks exclude nobody.
   absl::StatusOr<std::unique_ptr<StorageLock>> Lock(absl::string_view path, absl::string_view owner) override;
 
  private:

@@ -13,7 +13,7 @@ namespace lockstep::simulation {
 
 class Cluster;
 
-// `cluster` is not owned. `seed` says where the job is kept, and what goes wrong beyond the faults of the schedule.
+// `cluster` is not owned. `seed` determines where the job is kept, and what fails beyond the faults of the schedule.
 std::unique_ptr<Disk> MakeRealDisk(Cluster* cluster, uint64_t seed);
 
 }  // namespace lockstep::simulation

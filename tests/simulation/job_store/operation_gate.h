@@ -1,5 +1,5 @@
-// What happens to one life of a chief before each operation on its storage: the call stops here for others to go on,
-// the storage refuses, or the process is dead and does nothing any more.
+// Decides what happens to a chief process before each operation on its storage: the call stops so that others can go
+// on, the storage refuses, or the process is dead and does nothing any more.
 //
 // Threading: thread-compatible; used by one call at a time.
 #ifndef LOCKSTEP_TESTS_SIMULATION_JOB_STORE_OPERATION_GATE_H_
@@ -15,7 +15,7 @@ namespace lockstep::simulation {
 
 class OperationGate {
  public:
-  // Before an operation, which `writes` or not: OK, or what it fails with instead.
+  // Called before an operation, which `writes` or only reads. Returns OK, or the error with which it fails instead.
   absl::Status Before(bool writes) {
     if (!dead_ && stop_in_ > 0 && --stop_in_ == 0) stop_();
     if (dead_) return absl::InternalError("the process is dead");
@@ -26,17 +26,17 @@ class OperationGate {
 
   void Die() { dead_ = true; }
   bool dead() const { return dead_; }
-  // `stop` is called at the `operations`-th from now; it may set the next. 0: never.
+  // Calls the function of OnStop at the `operations`-th operation from now, which may set the next one. 0: never.
   void StopIn(uint64_t operations) { stop_in_ = operations; }
   bool stops() const { return stop_in_ > 0; }
-  // The `writes`-th from now fails, once. 0: none does.
+  // Makes the `writes`-th write from now fail, once. 0: none.
   void FailIn(uint64_t writes) { fail_in_ = writes; }
   uint64_t fails_in() const { return fail_in_; }
 
   void OnStop(std::function<void()> stop) { stop_ = std::move(stop); }
-  // Whether the storage takes no such operation now.
+  // `refuses` returns whether the storage refuses such an operation now.
   void RefusesWhen(std::function<bool(bool writes)> refuses) { refuses_ = std::move(refuses); }
-  // `refused` hears of each operation that fails, and says with what.
+  // `refused` is called for each failing operation, and returns its error.
   void OnRefused(std::function<absl::Status()> refused) { refused_ = std::move(refused); }
 
  private:

@@ -1,7 +1,6 @@
-// The job's place as the chief's own JobStore keeps it: a directory in memory, or a bucket in memory.
+// The place in which the chief's own JobStore keeps the job: a directory or a bucket, in memory.
 //
-// What the oracles ask is read from there as any reader would: the newest record of the log, and the checkpoints that
-// it names.
+// The oracles' queries read it as any reader would: the newest record of the log, and the checkpoints that it names.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_SIMULATION_JOB_STORE_REAL_DISK_H_
@@ -28,7 +27,7 @@ namespace lockstep::simulation {
 
 class RealDisk final : public Disk {
  public:
-  // `cluster` is not owned. `seed` says what goes wrong beyond the faults of the schedule.
+  // `cluster` is not owned. `seed` determines what fails beyond the faults of the schedule.
   RealDisk(Cluster* cluster, uint64_t seed);
 
   std::unique_ptr<ChiefStore> NewLife(ProcessId process) override;
@@ -40,22 +39,22 @@ class RealDisk final : public Disk {
   std::optional<StoredCheckpoint> FindAt(uint64_t step) const override;
   std::vector<chief::Drain> FindDrains() const override;
 
-  // ---- for the lives of chiefs
+  // ---- for chief processes
   bool in_bucket() const { return in_bucket_; }
-  // In the hands of one process; `gate` outlives it.
+  // The place as one process sees it; `gate` outlives it.
   std::unique_ptr<JobPlace> Open(OperationGate& gate);
-  // Whose call runs now; null: nobody's.
+  // Sets the gate of the process whose call runs now; null: none.
   void Runs(OperationGate* gate) { running_ = gate; }
   const chief::JobSetup& setup() const { return setup_; }
   Random& random() { return random_; }
-  // Of 1,000 calls, those that stop halfway.
+  // The number of calls, of 1,000, that stop halfway.
   int stops_per_mille() const { return stops_per_mille_; }
 
-  // A chief took over: what of the oracle follows from what it found.
+  // A chief took over: tells the oracle what follows from what it found.
   void TookOver(const TakenOver& found);
-  // It is durable that the job goes on as `lineage`, which this disk may know, from `checkpoint`.
+  // It is durable that the job continues as `lineage`, which this disk may know already, from `checkpoint`.
   void WentBack(const Lineage& lineage, const SnapshotId& checkpoint);
-  // A chief was told that `id` is committed.
+  // The storage reported to a chief that `id` is committed.
   void Committed(Term term, const SnapshotId& id, bool audited, const EvaluationLedger& ledger);
 
  private:
@@ -64,7 +63,7 @@ class RealDisk final : public Disk {
   void BeginJob();
   void BeforeParentSync(int64_t number);
   ObjectFault NextObjectFault();
-  // What a way back, the best state or a restart would need is what the log names.
+  // Checks that the log names what a repair, the best state or a restart would need.
   void CheckRetention(const SnapshotId& id, const EvaluationLedger& ledger) const;
 
   Cluster* cluster_;
@@ -80,7 +79,7 @@ class RealDisk final : public Disk {
   bool fault_planned_ = false;  // in directory_
   Lineage lineage_;
   Term newest_scan_ = 0;
-  int64_t newest_found_ = -1;         // by it
+  int64_t newest_found_ = -1;         // by that scan
   std::map<uint64_t, bool> commits_;  // of the job's history: by step, whether it is audited
 };
 

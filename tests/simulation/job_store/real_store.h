@@ -1,5 +1,5 @@
-// One life of a chief on its JobStore. Its calls run one after the other, as on the storage thread of the real one, and
-// each may stop before any operation while everybody else goes on; a process that dies then does nothing any more.
+// What one process of a chief does with its JobStore. Its calls run one after the other, as on the real storage thread,
+// and each may stop before any operation while all others go on; if the process dies then, the call does nothing more.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_SIMULATION_JOB_STORE_REAL_STORE_H_
@@ -56,9 +56,9 @@ class RealStore final : public ChiefStore {
 
   World& world() const;
   void After(absl::Duration delay, std::function<void()> action) { world().After(process_, delay, std::move(action)); }
-  // Of a call until it begins, and of one that has stopped.
+  // The delay until a call begins, and of one that has stopped.
   absl::Duration Delay();
-  // A call whose result `done` hears of.
+  // Queues a call whose result is passed to `done`.
   template <typename Result>
   void Post(std::optional<DiskWrite> write, std::function<Result()> run, std::function<void(Result)> done);
   void Enqueue(Call call);

@@ -1,10 +1,10 @@
-// A thread for calls that stop halfway: of this thread and the one that drives it, one runs at a time, so that a
-// schedule stays a function of its seed.
+// A thread for calls that stop halfway. Only one of this thread and its driver runs at a time, so that a schedule stays
+// a function of its seed.
 //
 //   driver:  Begin(call) ──▶ false, it has stopped ──▶ … ──▶ Resume ──▶ true, it has ended
 //   call:         └─ Stop() ──▶ … ──────────────────────────▶ goes on
 //
-// Threading: the driver's functions are for one thread, Stop for the call.
+// Threading: thread-compatible; one driver calls all functions except Stop, which the call itself calls.
 #ifndef LOCKSTEP_TESTS_SIMULATION_JOB_STORE_STORAGE_THREAD_H_
 #define LOCKSTEP_TESTS_SIMULATION_JOB_STORE_STORAGE_THREAD_H_
 
@@ -23,24 +23,24 @@ class StorageThread {
   StorageThread(const StorageThread&) = delete;
   StorageThread& operator=(const StorageThread&) = delete;
 
-  // Runs `call` until it stops or ends. True: it has ended. REQUIRES: none is under way.
+  // Runs `call` until it stops or ends. Returns whether it has ended. REQUIRES: none is under way.
   bool Begin(std::function<void()> call);
-  // Goes on with the call that has stopped.
+  // Continues the call that has stopped. Returns whether it has ended.
   bool Resume();
   bool under_way() const { return under_way_; }
 
-  // The driver's turn, until it resumes this call.
+  // Stops the call and gives the turn to the driver, until it resumes the call.
   void Stop();
 
  private:
   void Run();
   bool Turn();
 
-  std::function<void()> call_;  // none: the thread is to end
+  std::function<void()> call_;  // empty: the thread must end
   bool under_way_ = false;
   std::binary_semaphore turn_of_call_{0};
   std::binary_semaphore turn_of_driver_{0};
-  std::optional<std::thread> thread_;  // once there was a call
+  std::optional<std::thread> thread_;  // started by the first call
 };
 
 }  // namespace lockstep::simulation

@@ -1,5 +1,5 @@
-// The replica of a simulated job (replica.h) as a state that the chief's storage takes: the tensors of a small
-// metagraph, whose bytes follow from the three integers, and whose digest is the one that every real state has.
+// Converts the replica of a simulated job (replica.h) to a state that the chief's storage accepts: the tensors of a
+// small metagraph, whose bytes follow from the three integers and whose digest is computed as for any real state.
 //
 // Threading: thread-safe (pure functions; the metagraph is made once).
 #ifndef LOCKSTEP_TESTS_SIMULATION_JOB_STORE_TINY_STATE_H_
@@ -22,7 +22,7 @@ const std::vector<CheckpointTensor>& TinyLayout();
 
 // The bytes of each tensor of the layout.
 std::vector<std::string> BytesOf(const ReplicaState& state);
-// The other way round. nullopt: these are the bytes of no replica.
+// The inverse of BytesOf; nullopt: these are the bytes of no replica.
 std::optional<ReplicaState> StateOf(uint64_t step, const std::vector<std::string>& tensors);
 
 StateDigests DigestsOf(const ReplicaState& state);
