@@ -1,7 +1,7 @@
-// What benchmarks read from the record of a worker's session core (common/protocol/recording.h): when each step was
-// applied, when a save was copied, and what else happened when.
+// Extracts from the record of a worker's session core (common/protocol/recording.h) what benchmarks need: when each
+// step was applied, when a save was copied, and when anything else happened.
 //
-// Threading: immutable.
+// Threading: thread-safe (stateless); reading blocks on the file system.
 #ifndef LOCKSTEP_TESTS_BENCH_SESSION_RECORD_H_
 #define LOCKSTEP_TESTS_BENCH_SESSION_RECORD_H_
 
@@ -23,18 +23,19 @@ struct AppliedStep {
 struct SessionRecord {
   std::vector<AppliedStep> applied;
   std::vector<uint64_t> snapshots;               // the step at which each TakeSnapshot was decided
-  std::multimap<int64_t, std::string> instants;  // names of events and actions, Ticks left out
+  std::multimap<int64_t, std::string> instants;  // names of events and actions by time, without Ticks
 };
 
-// Parses one record file; a torn tail is left out. Throws std::runtime_error for text that is no record.
+// Parses one record file; ignores a torn tail. Throws std::runtime_error if it is not a record.
 SessionRecord ReadSessionRecord(const std::string& path);
 
-// Those of every worker in the directory, in order of file name; records without an applied step are left out.
+// The records of every worker in the directory, in the order of file names; without those that have no applied step.
 std::vector<SessionRecord> ReadSessionRecords(const std::string& directory);
 
-// REQUIRES: not empty.
+// REQUIRES: `values` is not empty.
 double Median(std::vector<double> values);
-// The smallest value that at least this share of all values does not exceed. REQUIRES: not empty, 0 < share <= 1.
+// The smallest value that at least this share of all values does not exceed. REQUIRES: `values` is not empty, and 0 <
+// share <= 1.
 double Percentile(std::vector<double> values, double share);
 
 }  // namespace lockstep::bench

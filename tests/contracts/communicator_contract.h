@@ -1,6 +1,6 @@
-// What every Communicator promises, as one suite: a folder that implements it gives a Group factory and runs this.
+// The contract suite of Communicator: a test of each implementation supplies a GroupFactory and calls these functions.
 //
-// Threading: owned by the test's main thread; each rank's part runs on a thread of its own.
+// Threading: thread-compatible; each rank's part runs on a thread of its own.
 #ifndef LOCKSTEP_TESTS_CONTRACTS_COMMUNICATOR_CONTRACT_H_
 #define LOCKSTEP_TESTS_CONTRACTS_COMMUNICATOR_CONTRACT_H_
 
@@ -12,7 +12,7 @@
 
 namespace lockstep::worker {
 
-// Forms the ranks of a generation; each call is a fresh one.
+// Forms the ranks of a new generation.
 using GroupFactory = std::function<std::vector<std::unique_ptr<Communicator>>(int size)>;
 
 // Calls body(rank's communicator) on one thread per rank and joins them.
@@ -22,7 +22,7 @@ void OnEveryRank(const std::vector<std::unique_ptr<Communicator>>& group,
 // The suite, one function per promise; called inside a TEST_CASE.
 void CheckSums(const GroupFactory& make, int size);
 void CheckGatherAndBroadcast(const GroupFactory& make, int size);
-// A rank is far ahead of the others, by calls that it can end without them.
+// One rank runs far ahead of the others, in calls that it can finish without them.
 void CheckManyCallsAhead(const GroupFactory& make, int size);
 void CheckOrderOfCalls(const GroupFactory& make, int size);
 void CheckBadSizes(const GroupFactory& make);

@@ -1,4 +1,4 @@
-// A rendezvous store for tests whose ranks are processes: one file per key in a directory, published by rename.
+// A rendezvous store for tests whose ranks are processes: one file per key in a directory, published by a rename.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_TESTS_CONTRACTS_COMMUNICATOR_DIRECTORY_STORE_H_

@@ -1,4 +1,4 @@
-// What the files of device cases, one per group of op families, are written with.
+// Helpers for the files of device cases, one file per group of op families.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_CONTRACTS_DEVICE_CASE_BUILDER_H_

@@ -1,4 +1,4 @@
-// Random graphs of one op (and of what it needs in front), over random shapes and attributes, for comparing devices.
+// Random graphs of one op (with the ops that it needs in front), over random shapes and attributes, to compare devices.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_CONTRACTS_DEVICE_CASES_H_
@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-// Numbers for one case, from a seed that is printed when it fails.
+// Random numbers of one case, from a seed that is printed if it fails.
 class Dice {
  public:
   explicit Dice(uint64_t seed) : stream_(RandomStream::For(seed, 1)) {}
@@ -31,15 +31,17 @@ class Dice {
 struct DeviceCase {
   // Every value that a node computes is an output.
   Graph graph;
-  // Number of terms in the longest sum that one element of an output comes from: scales the error that is allowed.
+  // Number of terms in the longest sum behind an element of an output, which scales the allowed error.
   int64_t terms = 1;
-  // True where a kernel computes sums of products alone: the error is then bounded by that of the absolute values.
+  // Whether the kernel computes only sums of products: the error bound then follows from the same sums of absolute
+  // values.
   bool sums_of_products = false;
-  // An output whose largest element bounds what cancels inside the others; empty: their own largest one does.
+  // An output whose largest element bounds the terms that cancel inside the others; empty: each output's own largest
+  // element does.
   std::string scale;
 };
 
-// REQUIRES: every op has a case; aborts for one that has not.
+// A random case of `op`. Aborts if the op has no case.
 DeviceCase RandomCase(OpType op, Dice& dice);
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
-// The suite that every device passes, as a library: a test binary links it and says which devices it is about.
+// The contract suite for devices, as a library: a test binary links it and defines which devices it tests.
 //
-// Threading: as Catch2's tests.
+// Threading: thread-compatible; tests only.
 #ifndef LOCKSTEP_TESTS_CONTRACTS_DEVICE_CONTRACT_H_
 #define LOCKSTEP_TESTS_CONTRACTS_DEVICE_CONTRACT_H_
 
@@ -16,7 +16,7 @@ namespace lockstep {
 struct DeviceCandidate {
   std::string name;
   std::function<std::unique_ptr<device::Device>()> make;
-  // True where nothing is done before somebody waits.
+  // Whether the device does nothing until somebody waits.
   bool deferred = false;
 };
 

@@ -1,6 +1,6 @@
-// Ranks of a group on this machine, each with a listener of its own.
+// Forms the ranks of a group on this machine, each with a listener of its own.
 //
-// Threading: owned by the test.
+// Threading: thread-safe.
 #ifndef LOCKSTEP_TESTS_CONTRACTS_LOCAL_SOCKETS_H_
 #define LOCKSTEP_TESTS_CONTRACTS_LOCAL_SOCKETS_H_
 
@@ -15,17 +15,17 @@
 
 namespace lockstep::worker {
 
-// The listener goes when the rank is connected, or is not to be: connections that stand need none.
+// Forms one rank. Its listener is closed once the rank is connected or has failed: established connections need none.
 inline absl::StatusOr<std::unique_ptr<Communicator>> FormSockets(const SocketForming::Options& options,
                                                                  RendezvousStore& store) {
   LS_ASSIGN_OR_RETURN(const auto listener, PeerListener::Start("127.0.0.1", {.high = 0, .low = 1}));
   return SocketForming(options, *listener, store).Run();
 }
 
-// What became of each rank.
+// The communicator of each rank, or its error.
 using Group = std::vector<absl::StatusOr<std::unique_ptr<Communicator>>>;
 
-// Forms them side by side over one store.
+// Forms all ranks in parallel over one store.
 inline Group Form(RendezvousStore& store, const std::vector<SocketForming::Options>& ranks) {
   Group group;
   for (size_t i = 0; i < ranks.size(); ++i) group.emplace_back(absl::UnknownError("not formed"));

@@ -18,19 +18,19 @@ namespace lockstep {
 
 using NamedTensors = std::map<std::string, Tensor>;
 
-// The devices that every op is held to: the reference, the CPU, and CUDA's own kernels in host execution.
+// The devices on which every op is tested: the reference, the CPU, and CUDA's own kernels in host execution.
 enum class TestedDevice { kReference, kCpu, kCudaOnHost };
 std::unique_ptr<device::Device> MakeTestedDevice(TestedDevice which);
 
-// Runs every node; `values` holds the graph's inputs and then everything else.
+// Runs every node. `values` has the graph's inputs, and afterwards all other values too.
 void RunNodes(device::Device& device, const Graph& graph, NamedTensors* values);
 
-// The same with inputs that exist in layouts of the device, and kernels that may ask for others. Returns how many nodes
-// had an input or output that is not row-major.
+// As RunNodes, with inputs in layouts of the device, and kernels that may ask for other layouts. Returns the number of
+// nodes with an input or output that is not row-major.
 using LayoutOf = device::Layout (*)(DType dtype, const Shape& shape);
 int RunNodesIn(LayoutOf layout_of, device::Device& device, const Graph& graph, NamedTensors* values);
 
-// One node over `inputs`; all its outputs, "y0", "y1", ...
+// Runs one node on `inputs` and returns all its outputs, "y0", "y1", ...
 NamedTensors RunOneNode(device::Device& device, OpType op, OpAttributes attributes, std::vector<Tensor> inputs,
                         int outputs = 1);
 

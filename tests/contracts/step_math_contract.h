@@ -1,6 +1,6 @@
-// What every device promises about the arithmetic of a step: bit for bit what the functions for host memory give.
+// The contract suite of a device's step arithmetic: its bits equal those of the functions for host memory.
 //
-// Threading: owned by the device's owner thread.
+// Threading: thread-compatible; call on the device's owner thread.
 #ifndef LOCKSTEP_TESTS_CONTRACTS_STEP_MATH_CONTRACT_H_
 #define LOCKSTEP_TESTS_CONTRACTS_STEP_MATH_CONTRACT_H_
 
@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// Assert with Catch2. Runs of tensors of many sizes, none of them a multiple of anything, with gaps between.
+// Each asserts with Catch2, on flat runs of tensors of many sizes, none of them a round number, with gaps between them.
 void CheckExactSums(device::Device& device);
 void CheckFloatSums(device::Device& device);
 void CheckClip(device::Device& device);

@@ -1,7 +1,7 @@
-// What the tests of commands share: a finished job to copy and damage, commands run to their end, and processes whose
-// output is waited for.
+// Shared parts of tests of commands: a finished job to copy and damage, commands that run to their end, and processes
+// whose output is awaited.
 //
-// Threading: owned by the test.
+// Threading: thread-compatible; tests only.
 #ifndef LOCKSTEP_TESTS_E2E_COMMANDS_H_
 #define LOCKSTEP_TESTS_E2E_COMMANDS_H_
 
@@ -73,7 +73,7 @@ inline std::string Digest(const std::string& directory) {
   return result.output;
 }
 
-// The newest record of a job's commit log.
+// The path of the newest record of a job's commit log.
 inline std::string NewestRecord(const std::string& directory) {
   std::string newest;
   for (const auto& entry : std::filesystem::directory_iterator(directory + "/log")) {
@@ -83,7 +83,7 @@ inline std::string NewestRecord(const std::string& directory) {
   return directory + "/log/" + newest + "/record.json";
 }
 
-// A job that ended with checkpoints of the steps 0, 10 and 20; made once.
+// The directory of a job that ended with checkpoints of steps 0, 10 and 20; made once.
 inline const std::string& FinishedJob() {
   static const std::string directory = [] {
     const std::string made = TempPath("finished");
@@ -94,7 +94,7 @@ inline const std::string& FinishedJob() {
   return directory;
 }
 
-// A copy of it to damage.
+// A copy of it that a test may damage.
 inline std::string CopyOfFinishedJob(const std::string& name) {
   const std::string copy = TempPath(name);
   std::filesystem::remove_all(copy);
@@ -102,7 +102,7 @@ inline std::string CopyOfFinishedJob(const std::string& name) {
   return copy;
 }
 
-// Waits until `condition`, which `what` describes, holds.
+// Waits until `condition`, which `what` describes, holds; fails the test after `limit`.
 inline void WaitUntil(const std::string& what, const std::function<bool()>& condition, absl::Duration limit = kLimit) {
   const absl::Time until = absl::Now() + limit;
   while (!condition()) {
@@ -111,7 +111,7 @@ inline void WaitUntil(const std::string& what, const std::function<bool()>& cond
   }
 }
 
-// A process with its output in a file, and waiting for a text in it.
+// A process with its output in a file, and waits for text in it.
 class Watched {
  public:
   Watched(const std::string& name, const Words& words, const Words& sets = {})

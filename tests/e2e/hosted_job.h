@@ -1,9 +1,9 @@
-// One job as real processes, each on a host of its own: the chief on host 0, worker N on host N. As LocalJob, but with
-// a network between the processes that a test can cut.
+// One job as real processes, each on a host of its own: the chief on host 0, worker N on host N. Like LocalJob, but
+// with a network between the processes that a test can cut.
 //
-// Waiting is by condition with a generous bound; a bound that is reached throws with the tail of every log.
+// Every wait is for a condition, with a generous limit; when it is exceeded, an exception has the tail of every log.
 //
-// Threading: owned by the test.
+// Threading: thread-compatible; tests only.
 #ifndef LOCKSTEP_TESTS_E2E_HOSTED_JOB_H_
 #define LOCKSTEP_TESTS_E2E_HOSTED_JOB_H_
 
@@ -23,11 +23,11 @@ namespace lockstep::e2e {
 class HostedJob {
  public:
   static constexpr int kChiefHost = 0;
-  // After 200 ms, 400, 800 and 1,600 a connection on which nothing is acknowledged fails: a test need not wait for the
-  // minute after which a silent peer is given up.
+  // Retransmissions after which an unacknowledged connection fails, at 200, 400, 800 and 1,600 ms, so that a test need
+  // not wait for the minute after which a silent peer is given up.
   static constexpr int kRetries = 3;
 
-  // A fresh directory below TEST_TMPDIR. Starts the chief and waits for `workers` members that step. REQUIRES:
+  // Makes a new directory below TEST_TMPDIR, starts the chief and waits for `workers` members that step. REQUIRES:
   // Hosts::Allowed.
   HostedJob(const std::string& name, std::string job, std::vector<std::string> overrides, int workers,
             int retries = kRetries);
@@ -39,19 +39,19 @@ class HostedJob {
   Process& chief() { return processes_.at("chief"); }
   Process& worker(int number);
 
-  // The chief's status now; nullopt when it does not answer.
+  // The chief's status; nullopt if it does not answer.
   std::optional<proto::StatusReply> Status() const;
-  // Blocks until the condition holds; throws when a process ends meanwhile.
+  // Blocks until the condition holds; throws if a process ends meanwhile.
   void WaitFor(const std::string& what, const std::function<bool()>& condition);
   void WaitForStatus(const std::string& what, const std::function<bool(const proto::StatusReply&)>& condition);
-  // Blocks until so many workers are members and have stepped together for a while.
+  // Blocks until `size` workers are members and have stepped together for a while.
   void WaitForTeam(int size);
-  // Asks for a stop, waits for the end of everybody, and returns the step that was saved.
+  // Stops the job, waits for the end of all processes, and returns the step that was saved.
   int64_t Stop();
 
-  // Steps that the worker has applied in its present life.
+  // The number of steps that the worker's present process has applied.
   int Applied(int number) const;
-  // Generations that the chief has formed in all its lives.
+  // The number of generations that all chief processes have formed.
   int Generations() const;
   const std::string& directory() const { return directory_; }
   std::string Records() const { return directory_ + ".records"; }

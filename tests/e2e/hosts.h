@@ -1,9 +1,9 @@
-// Hosts on one switch, as network namespaces of this machine: each has an address of its own, processes start on a
-// host, and links are cut, pulled and slowed down while they run. The test itself sits at the switch and reaches every
-// host whose cable is in. Needs root or user namespaces, and iproute2; nothing outside of the test's namespaces is
-// touched.
+// Hosts on one switch, as network namespaces of this machine: each has an address of its own, processes are started on
+// a host, and links are cut, unplugged and slowed down while they run. The test itself is attached to the switch and
+// reaches every plugged host. Needs root or user namespaces, and iproute2; changes nothing outside of the test's
+// namespaces.
 //
-// Threading: owned by the test; its main thread makes the first one, before any other thread exists.
+// Threading: thread-compatible; the main thread makes the first one, before any other thread exists.
 #ifndef LOCKSTEP_TESTS_E2E_HOSTS_H_
 #define LOCKSTEP_TESTS_E2E_HOSTS_H_
 
@@ -17,10 +17,11 @@ namespace lockstep::e2e {
 
 class Hosts {
  public:
-  // False, having said "SKIPPED: why" for `what`, where this machine allows no namespaces.
+  // Whether this machine allows namespaces; if not, prints "SKIPPED: why" for `what`.
   static bool Allowed(const std::string& what);
 
-  // REQUIRES: Allowed. One at a time. Throws std::runtime_error where the kernel lacks bridges or pairs of devices.
+  // REQUIRES: Allowed, and no other instance exists. Throws std::runtime_error if the kernel lacks bridges or device
+  // pairs.
   explicit Hosts(int count);
   ~Hosts();
   Hosts(const Hosts&) = delete;
@@ -31,21 +32,21 @@ class Hosts {
   // Starts `words` on the host; stdout and stderr are appended to `log`.
   Process Start(int host, const std::vector<std::string>& words, const std::string& log) const;
 
-  // Everything to and from the host is lost, and no side is told.
+  // Drops everything to and from the host silently.
   void Isolate(int host) const;
   void Rejoin(int host) const;
-  // The host's link is down: it sees that.
+  // Takes the host's link down, which the host notices.
   void Unplug(int host) const;
   void Plug(int host) const;
-  // What `from` sends to `to` is lost; what `to` sends arrives.
+  // Drops what `from` sends to `to`; the other direction works.
   void DropTo(int from, int to) const;
   void DeliverTo(int from, int to) const;
-  // Both ways.
+  // Both directions.
   void CutPair(int a, int b) const;
   void MendPair(int a, int b) const;
-  // The host sends and receives at most so much, as "20mbit". False where the kernel cannot.
+  // Limits what the host sends and receives to `rate`, as "20mbit". Returns false if the kernel cannot.
   bool SlowDown(int host, const std::string& rate) const;
-  // The host's cable is open until CloseCable: what comes at one end gets to the other only where somebody sends it on
+  // Opens the host's cable until CloseCable: frames get from one end to the other only if somebody forwards them
   // (on_path.h).
   struct CableEnds {
     std::string at_host;  // names of interfaces of the test's own network
@@ -53,15 +54,15 @@ class Hosts {
   };
   CableEnds OpenCable(int host) const;
   void CloseCable(int host) const;
-  // The old address is gone; connections from it are dead.
+  // Replaces the host's address; connections from the old one are dead.
   void Readdress(int host, const std::string& address);
-  // A connection on which nothing is acknowledged fails after about `retries` doublings of 200 ms on this host, not
-  // after a quarter of an hour.
+  // Makes unacknowledged connections of this host fail after about `retries` doublings of 200 ms, instead of after a
+  // quarter of an hour.
   void GiveUpConnectionsAfter(int host, int retries) const;
 
  private:
   struct Host {
-    int network = -1;  // its namespace
+    int network = -1;  // descriptor of its namespace
     std::string address;
   };
   void Ip(const std::vector<std::string>& words) const;

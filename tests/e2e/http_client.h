@@ -1,6 +1,6 @@
-// Asks a server of HTTP for one thing, as a browser would.
+// Sends one GET request to an HTTP server, as a browser would.
 //
-// Threading: stateless; blocks for ten seconds at most.
+// Threading: thread-safe (stateless); blocks for at most ten seconds per read.
 #ifndef LOCKSTEP_TESTS_E2E_HTTP_CLIENT_H_
 #define LOCKSTEP_TESTS_E2E_HTTP_CLIENT_H_
 
@@ -21,7 +21,7 @@ struct HttpAnswer {
   std::string body;
 };
 
-// GETs `path` from 127.0.0.1:`port`, with further header lines, each with its end.
+// GETs `path` from 127.0.0.1:`port`. `headers`: further header lines, each with its line end.
 inline HttpAnswer HttpGet(int port, const std::string& path, const std::string& headers = "",
                           const std::string& host = "localhost") {
   const Descriptor socket(::socket(AF_INET, SOCK_STREAM, 0));

@@ -1,9 +1,9 @@
-// One job as real processes: a chief and workers started from the `lockstep` binary, killed when and how a test says,
-// observed through the chief's Admin service and through what lies on disk.
+// One job as real processes: a chief and workers started from the `lockstep` binary, killed by the test, and observed
+// through the chief's Admin service and the files on disk.
 //
-// Waiting is by condition with a generous bound; a bound that is reached fails the test with the tail of every log.
+// Every wait is for a condition, with a generous limit; when it is exceeded, the test fails with the tail of every log.
 //
-// Threading: owned by the test.
+// Threading: thread-compatible; tests only.
 #ifndef LOCKSTEP_TESTS_E2E_LOCAL_JOB_H_
 #define LOCKSTEP_TESTS_E2E_LOCAL_JOB_H_
 
@@ -23,11 +23,11 @@
 
 namespace lockstep::e2e {
 
-// In the folder that a test runs in.
+// Paths relative to a test's working directory.
 inline constexpr char kLockstep[] = "deploy/cli/lockstep";
 inline constexpr char kJob[] = "deploy/jobs/fashion_mnist_short.yaml";
 
-// Fewer samples than that job's own: every process and command reads and checks them all.
+// Data with fewer samples than that job's own, because every process and command reads and checks all of them.
 inline constexpr char kInputs[] = "data.train.inputs=/usr/share/datasets/fashion-mnist/t10k-images-idx3-ubyte.gz";
 inline constexpr char kLabels[] = "data.train.labels=/usr/share/datasets/fashion-mnist/t10k-labels-idx1-ubyte.gz";
 
@@ -38,12 +38,12 @@ struct Ended {
   friend bool operator==(const Ended&, const Ended&) = default;
 };
 
-// A child process with its output in a file. Killed when dropped.
+// A child process with its output in a file. The destructor kills it.
 class Process {
  public:
   // Starts `words`; stdout and stderr are appended to `log`.
   Process(const std::vector<std::string>& words, const std::string& log);
-  // Starts `words` after `in_child` was called between fork and exec: what it sets up is the process's own.
+  // Starts `words`, after `in_child` was called between fork and exec to set up the child.
   Process(const std::vector<std::string>& words, const std::function<void()>& in_child);
   ~Process();
   Process(Process&& other) noexcept;
@@ -51,7 +51,7 @@ class Process {
 
   pid_t pid() const { return pid_; }
   void Signal(int number) const;
-  // True until it ended.
+  // Whether it has not ended yet.
   bool Running();
   // Waits for its end; nullopt after `limit`.
   std::optional<Ended> Wait(absl::Duration limit);
@@ -63,44 +63,44 @@ class Process {
 
 class LocalJob {
  public:
-  // A fresh directory below TEST_TMPDIR for `job` (a path in the source tree) with `overrides` (key=value); for kJob
-  // they follow kInputs and kLabels.
+  // Makes a new directory below TEST_TMPDIR for `job` (a path in the source tree) with `overrides` (key=value); for
+  // kJob they follow kInputs and kLabels.
   LocalJob(const std::string& name, std::string job, std::vector<std::string> overrides);
   ~LocalJob();
 
-  // For processes that are started from now on.
+  // Adds an override for processes that are started from now on.
   void Override(std::string setting) { overrides_.push_back(std::move(setting)); }
   void StartChief(int expected_workers);
   // `more`: further options of `lockstep worker`.
   void StartWorker(int index, const std::vector<std::string>& more = {});
   Process& chief() { return processes_.at("chief"); }
   Process& worker(int index);
-  // Starts both and waits for exit 0 of everything.
+  // Starts the chief and `workers` workers, and waits until all have exited with 0.
   void RunUndisturbed(int workers);
 
-  // SIGKILL and the proof that it was this which ended the process.
+  // Sends SIGKILL, and checks that this ended the process.
   void Kill(const std::string& process);
   void KillEverything();
 
   // Blocks until the chief reports at least this agreed step.
   void WaitForStep(uint64_t step);
-  // Blocks until `condition` holds of the chief's status.
+  // Blocks until `condition` holds for the chief's status.
   void WaitForStatus(const std::string& what, const std::function<bool(const proto::StatusReply&)>& condition);
-  // The chief's status now; nullopt when it does not answer.
+  // The chief's status; nullopt if it does not answer.
   std::optional<proto::StatusReply> Status();
-  // Blocks until the process ended; its end.
+  // Blocks until the process has ended; returns how.
   Ended WaitForEnd(const std::string& process);
 
-  // `lockstep checkpoint digest DIR [--step S]`.
+  // The output of `lockstep checkpoint digest DIR [--step S]`.
   std::string Digest(std::optional<int64_t> step = std::nullopt) const;
-  // stats/worker_stats.json as it stands.
+  // The present stats/worker_stats.json.
   WorkerStatsFile Stats() const;
-  // Runs `lockstep WORDS…` to its end; output of both streams in `output`.
+  // Runs `lockstep WORDS…` to its end; `output` receives both of its streams.
   static Ended RunCommand(const std::vector<std::string>& words, std::string* output);
 
   const std::string& directory() const { return directory_; }
   std::string LogOf(const std::string& process) const;
-  // Replays every record through a fresh core. Returns how many records were compared.
+  // Replays every record through a new core. Returns the number of records compared.
   int ReplayRecords() const;
 
  private:

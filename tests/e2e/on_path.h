@@ -1,7 +1,8 @@
-// Somebody on the cable of a host (hosts.h): every frame to and from it passes through here, and the bytes of some are
-// changed. Nothing notices by itself: the checksums are made behind it, as by somebody who makes them anew.
+// An attacker on the cable of a host (hosts.h): every frame to and from it passes through here, and bytes of some are
+// changed. The checksums are computed behind it, as by an attacker that fixes them, so that they do not reveal the
+// change.
 //
-// Threading: owned by the test; has a thread that forwards. All methods may be called at any time.
+// Threading: thread-safe; owns a thread that forwards.
 #ifndef LOCKSTEP_TESTS_E2E_ON_PATH_H_
 #define LOCKSTEP_TESTS_E2E_ON_PATH_H_
 
@@ -15,14 +16,14 @@ namespace lockstep::e2e {
 
 class OnPath {
  public:
-  // On the cable of `host`; frames from or to the address `spared` stay as they are. Throws std::runtime_error where
-  // the kernel does not allow it. The link is as before when this is gone.
+  // Inserts itself into the cable of `host`; frames from or to the address `spared` are not changed. Throws
+  // std::runtime_error if the kernel does not allow it. The destructor restores the link.
   OnPath(const Hosts& hosts, int host, const std::string& spared);
   ~OnPath();
   OnPath(const OnPath&) = delete;
   OnPath& operator=(const OnPath&) = delete;
 
-  // One bit of the next TCP segment with a payload, in the middle of it.
+  // Flips one bit in the middle of the next TCP segment with a payload.
   void ChangeOne() { wanted_ = true; }
   void LeaveAlone() { wanted_ = false; }
   int changed() const { return changed_; }
@@ -34,7 +35,7 @@ class OnPath {
   const Hosts& hosts_;
   const int host_;
   const std::string spared_;  // the address as four bytes
-  int outside_ = -1;          // sockets at both ends of what was the cable
+  int outside_ = -1;          // sockets at both ends of the cut cable
   int inside_ = -1;
   std::atomic<bool> wanted_{false};
   std::atomic<bool> ended_{false};

@@ -1,6 +1,6 @@
-// What TensorBoard has when it has read all event files of a job, for tests of real processes.
+// Reads all event files of a job as TensorBoard does, for tests of real processes.
 //
-// Threading: as Catch2's tests.
+// Threading: thread-compatible; tests only.
 #ifndef LOCKSTEP_TESTS_E2E_SHOWN_EVENTS_H_
 #define LOCKSTEP_TESTS_E2E_SHOWN_EVENTS_H_
 
@@ -15,7 +15,7 @@
 
 namespace lockstep::e2e {
 
-// Where one step counts twice under a tag, the test fails.
+// The content that TensorBoard would show. ShowEvents fails the test if a step occurs twice under a tag.
 struct Shown {
   std::map<std::string, std::map<int64_t, float>> curves;  // by tag and step
   std::map<std::string, std::map<int64_t, std::string>> texts;
@@ -26,7 +26,7 @@ struct Shown {
   float Last(const std::string& tag) const { return curves.at(tag).rbegin()->second; }
 };
 
-// `files`: contents by name, which gives their order. A START drops what was seen of its step and later ones.
+// `files`: contents by name, read in the order of names. A start mark drops what was read of its step and later ones.
 inline Shown ShowEvents(const std::map<std::string, std::string>& files) {
   Shown shown;
   for (const auto& [name, content] : files) {

@@ -1,4 +1,4 @@
-// ONNX files of a few nodes, made on the spot for tests. They take samples of 12 numbers and give 4 scores, but for the
+// Writes ONNX files of a few nodes for tests. The models take samples of 12 numbers and give 4 scores, except for the
 // cost, which is a scalar.
 //
 // Threading: thread-safe (pure functions, each writes its own file).
@@ -15,7 +15,7 @@ void WriteLinear(const std::string& path, const std::string& input);
 void WriteTwoInputs(const std::string& path, const std::string& other);
 // The mean of the squares of x x w.
 void WriteCost(const std::string& path);
-// x x w, and x x v, which no loss reads.
+// Two outputs: x x w, and x x v, which no loss reads.
 void WriteTwoOutputs(const std::string& path);
 // softmax(x) x w.
 void WriteMasked(const std::string& path);

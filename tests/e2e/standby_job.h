@@ -1,6 +1,6 @@
-// What the tests of standby chiefs share: the settings of their job, and what it must end with.
+// Shared parts of tests of standby chiefs: the settings of their job, and its expected end.
 //
-// Threading: owned by the test.
+// Threading: thread-compatible; tests only.
 #ifndef LOCKSTEP_TESTS_E2E_STANDBY_JOB_H_
 #define LOCKSTEP_TESTS_E2E_STANDBY_JOB_H_
 
@@ -15,7 +15,7 @@ namespace lockstep::e2e {
 struct StandbyJob {
   static inline const Words sets = Settings("2000steps", "250steps");
 
-  // The digest of a run that nothing happened to.
+  // The digest of an undisturbed run.
   static const std::string& Undisturbed() {
     static const std::string digest = [] {
       const std::string directory = TempPath("undisturbed");

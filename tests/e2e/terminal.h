@@ -1,7 +1,6 @@
-// Terminals and pipes for processes under test: a pseudo-terminal of a given width, with what the process wrote to it
-// as a person would see it.
+// A pseudo-terminal of a given width for a process under test, with what the process wrote to it.
 //
-// Threading: owned by the test.
+// Threading: thread-compatible; tests only.
 #ifndef LOCKSTEP_TESTS_E2E_TERMINAL_H_
 #define LOCKSTEP_TESTS_E2E_TERMINAL_H_
 
@@ -27,8 +26,8 @@ inline std::vector<std::string> Lines(const std::string& output) {
   return absl::StrSplit(absl::StripTrailingAsciiWhitespace(output), '\n', absl::SkipEmpty());
 }
 
-// The two ends of a pseudo-terminal. The process under test gets the far end as its controlling terminal, in a session
-// of its own, as a login over ssh would give it.
+// The two ends of a pseudo-terminal. The process under test has the far end as its controlling terminal, in a session
+// of its own, as in a login over ssh.
 class Terminal {
  public:
   explicit Terminal(int columns) {
@@ -46,7 +45,7 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  // For Process: what the child does to have this terminal.
+  // For Process: what the child calls to attach to this terminal.
   std::function<void()> ForChild() const {
     return [far = far_] {
       setsid();
@@ -55,8 +54,7 @@ class Terminal {
     };
   }
 
-  // The same for a terminal that obeys control sequences, where colours are wanted: NO_COLOR is `no_color`, nullptr for
-  // not set.
+  // As above, for a terminal with control sequences and colours. `no_color`: the value of NO_COLOR; nullptr: not set.
   std::function<void()> ForChild(const char* no_color) const {
     return [in_child = ForChild(), no_color] {
       in_child();
@@ -71,11 +69,11 @@ class Terminal {
     size.ws_col = static_cast<unsigned short>(columns);
     ioctl(near_, TIOCSWINSZ, &size);
   }
-  // What a person types.
+  // Types `keys`.
   void Type(const std::string& keys) const {
     if (write(near_, keys.data(), keys.size()) < 0) throw std::runtime_error("the terminal takes no keys");
   }
-  // What was written since the last call; waits a moment for it where there is nothing.
+  // The output since the last call; waits a moment if there is none.
   std::string Read() const {
     std::string text;
     char buffer[4096];
@@ -87,7 +85,7 @@ class Terminal {
     }
     return text;
   }
-  // The connection is lost: the kernel sends SIGHUP, and what is written fails with EIO.
+  // Breaks the connection: the kernel sends SIGHUP, and writes fail with EIO.
   void Close() {
     if (near_ >= 0) close(near_);
     near_ = -1;

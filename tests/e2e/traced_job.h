@@ -1,7 +1,7 @@
-// A small job whose chief is traced and hit at one system call (traced_process.h), and what must be true of its
-// directory then and at the end.
+// A small job whose chief is traced and hit at one system call (traced_process.h), with checks of its directory at that
+// moment and at the end.
 //
-// Threading: owned by the test.
+// Threading: thread-compatible; tests only.
 #ifndef LOCKSTEP_TESTS_E2E_TRACED_JOB_H_
 #define LOCKSTEP_TESTS_E2E_TRACED_JOB_H_
 
@@ -17,18 +17,18 @@
 
 namespace lockstep::e2e {
 
-// What the commit log of a directory says while no chief writes it.
+// The content of a directory's commit log while no chief writes it.
 struct Logged {
-  int64_t term = 0;     // 0: nobody has claimed it yet
+  int64_t term = 0;     // 0: no term was claimed yet
   int64_t newest = -1;  // step of the newest checkpoint that counts; -1: there is none
 };
 
-// Path below the directory → content, of everything that is no directory.
+// The content of every file, by its path below the directory.
 using Files = std::map<std::string, std::string>;
 
 class TracedJob {
  public:
-  // In a fresh directory, which goes with it; empty, or a copy of `original`.
+  // Makes a new directory, empty or a copy of `original`; the destructor removes it.
   explicit TracedJob(const std::string& original = "");
   ~TracedJob();
 
@@ -41,27 +41,27 @@ class TracedJob {
 
   Ended EndOfTraced();
   std::string TracedOutput() const { return Read(TracedLog()); }
-  // True: the traced chief is held; false: it ended before.
+  // Returns whether the traced chief is held; false if it ended before.
   bool WaitUntilHeld();
-  // Waits until the traced chief serves, and kills it.
+  // Waits until the traced chief listens, and kills it.
   void KillTracedOnceItListens();
-  // As another machine would find it, which does not see the locks of this one.
+  // Removes the chief's lock, as on another machine, which does not see the locks of this one.
   void ForgetLock() const;
 
-  // Reads the log. Every checkpoint that it names must be there and verify, byte by byte.
+  // Reads the log, and checks that every checkpoint that it names exists and verifies, byte by byte.
   Logged CheckLog() const;
   Files ReadFiles() const;
-  // The chief that was started last and its worker end with 0, and the job is as if nobody had disturbed it.
+  // Checks that the newest chief and its worker end with 0, and that the job is as if undisturbed.
   void CheckDone();
-  // The second half of it alone.
+  // Checks only that the job is as if undisturbed.
   void CheckDirectory() const;
-  // Of a checkpoint that the log never had: a chief that comes two terms after the one that wrote it cannot know
-  // whether that was before the next one took over, sets it aside under this name, and the job computes it again.
+  // Allows the checkpoint `name` in set_aside/. A checkpoint that was never recorded is set aside by a chief two terms
+  // later, which cannot know whether it was published before the next chief took over; the job computes it again.
   void MaySetAside(const std::string& name) { may_be_set_aside_ = name; }
 
   const std::string& directory() const { return directory_; }
 
-  // Of an undisturbed run, made once.
+  // The calls of an undisturbed run, which is made once.
   static const std::vector<TracedCall>& UndisturbedCalls() { return Undisturbed().calls; }
   static int64_t last_step();
 
@@ -83,15 +83,15 @@ class TracedJob {
   std::optional<Watched> worker_;
 };
 
-// The calls at which a test hits: every `every`-th one from `first` on. LOCKSTEP_CALLS=FIRST:EVERY asks for others:
-// 1:1 hits all of them.
+// The calls that a test hits: every `every`-th one from `first` on. LOCKSTEP_CALLS=FIRST:EVERY overrides them; 1:1 hits
+// all.
 struct Spread {
   int first = 1;
   int every = 1;
 };
 Spread SpreadOr(Spread usual);
 
-// Says which kinds of calls were hit, of those that an undisturbed run makes. Only when all calls were asked for.
+// Prints which kinds of calls of an undisturbed run were not hit, if all calls were requested.
 class Coverage {
  public:
   explicit Coverage(std::string what) : what_(std::move(what)) {}

@@ -1,14 +1,13 @@
-// A process that is watched at every system call that changes files below one directory, and hit at one of them: killed
-// before or after it, given an error in its place, or held with all its threads until it is let go.
+// Runs a process, traces every system call that changes files below one directory, and hits one of them: kills the
+// process before or after it, makes it fail, or holds all threads until released.
 //
 //   started --n-th call--> hit (kill, fail) --------------> ended
 //                     \--> held --Release, or dropped--/
 //
-// The calls are found by a seccomp filter that stops the process at them alone; ptrace does the rest. All of ptrace is
-// done by one thread, as the kernel wants it. Calls are numbered from 1 in the order in which they begin, over all
-// threads. When the test dies, so does the process.
+// A seccomp filter stops the process only at these calls; ptrace does the rest, on one thread, as the kernel requires.
+// Calls are numbered from 1 in the order in which they begin, over all threads. If the test dies, so does the process.
 //
-// Threading: owned by the test.
+// Threading: thread-compatible; owns the tracing thread.
 #ifndef LOCKSTEP_TESTS_E2E_TRACED_PROCESS_H_
 #define LOCKSTEP_TESTS_E2E_TRACED_PROCESS_H_
 
@@ -29,9 +28,9 @@ namespace lockstep::e2e {
 
 struct TracedCall {
   std::string name;  // "renameat2"
-  std::string path;  // below the directory; of two: "from -> to"
+  std::string path;  // relative to the directory; of a call with two: "from -> to"
   std::string Text() const;
-  // The same for calls that differ in a count, a random name or a step only.
+  // Equal for calls that differ only in a count, a random name or a step.
   std::string Kind() const;
 };
 
@@ -41,32 +40,32 @@ enum class HitKind {
   kKillAfter,
   kFail,
   kHold,  // all threads
-  kHang,  // from that call on, each thread that would make any, as with a mount that hangs
+  kHang,  // from that call on, every thread that makes one, as if the mount hung
 };
 
-// What happens, and at which call.
+// What is done, and at which call.
 struct Hit {
   HitKind kind = HitKind::kNone;
-  int call = 0;   // of those for which `counts` is true, from 1
-  int error = 0;  // of kFail: an errno
+  int call = 0;   // its number among those for which `counts` is true, from 1
+  int error = 0;  // for kFail: an errno
   std::function<bool(const TracedCall&)> counts = [](const TracedCall&) { return true; };
 };
 
 class TracedProcess {
  public:
-  // False, having said "SKIPPED: why" for `what`, where this machine allows no tracing.
+  // Whether this machine allows tracing; if not, prints "SKIPPED: why" for `what`.
   static bool Allowed(const std::string& what);
 
   // Starts `words`; its output is appended to `log`. `directory` is absolute.
   TracedProcess(std::vector<std::string> words, std::string log, const std::string& directory, Hit hit);
-  // Kills it when it runs or is held.
+  // Kills the process if it still runs or is held.
   ~TracedProcess();
   TracedProcess(const TracedProcess&) = delete;
   TracedProcess& operator=(const TracedProcess&) = delete;
 
-  // Waits until it is held (true) or ended (false). nullopt after `limit`.
+  // Waits until the process is held (true) or has ended (false); nullopt after `limit`.
   std::optional<bool> WaitUntilHeld(absl::Duration limit);
-  // Lets a held process go on.
+  // Lets a held process continue.
   void Release();
   // Waits for its end; nullopt after `limit`.
   std::optional<Ended> Wait(absl::Duration limit);
@@ -77,8 +76,8 @@ class TracedProcess {
   std::vector<TracedCall> calls() const;
   // The call that was hit; nullopt while none was.
   std::optional<TracedCall> hit() const;
-  // Where the file lies now whose fsync was made to fail: an absolute path, with " (deleted)" behind it when it is
-  // gone. Empty: it was another call.
+  // The present absolute path of the file whose fsync was made to fail, with " (deleted)" appended if it was removed;
+  // empty if another call was hit.
   std::string FileOfFailedSync() const;
 
  private:
@@ -91,7 +90,7 @@ class TracedProcess {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  // Under mutex_.
+  // Guarded by mutex_:
   pid_t pid_ = -1;
   bool held_ = false;
   bool released_ = false;
@@ -99,7 +98,7 @@ class TracedProcess {
   std::string failure_;  // of the tracing itself
   std::vector<TracedCall> calls_;
   std::optional<TracedCall> was_hit_;
-  int synced_ = -1;  // the file whose fsync failed, so that it can be found again
+  int synced_ = -1;  // the file whose fsync failed, kept open
 
   std::thread thread_;
 };

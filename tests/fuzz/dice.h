@@ -1,4 +1,4 @@
-// Random numbers that are a function of a seed, for changed inputs.
+// Random numbers as a function of a seed, for mutations.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_FUZZ_DICE_H_
@@ -16,10 +16,10 @@ class Dice {
 
   // In [0, limit). REQUIRES: limit > 0.
   size_t Below(size_t limit) { return static_cast<size_t>(random_() % limit); }
-  // True once in `count` times.
+  // True with probability 1/`count`.
   bool Once(size_t count) { return Below(count) == 0; }
 
-  // A number that stands at the edge of some type, or is a small one.
+  // A number near the limit of some type, or a small one.
   uint64_t EdgeNumber() {
     const uint64_t power = uint64_t{1} << Below(64);
     switch (Below(4)) {

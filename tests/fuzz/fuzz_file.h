@@ -1,4 +1,4 @@
-// What the fuzz targets share: the input as a file, since that is what readers take, and the walk through what opened.
+// Shared parts of the fuzz targets: the input as a text, and as a file for readers that take paths.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_FUZZ_FUZZ_FILE_H_
@@ -24,7 +24,7 @@ inline std::string Text(const uint8_t* data, size_t size) {
   return std::string(reinterpret_cast<const char*>(data), size);
 }
 
-// A file in memory, gone with this.
+// A file in memory, which exists as long as this object.
 class FuzzFile {
  public:
   explicit FuzzFile(absl::string_view bytes) : descriptor_(memfd_create("fuzz", MFD_CLOEXEC)) {

@@ -1,4 +1,4 @@
-// Changes protobuf messages that inputs hold as JSON.
+// Mutates protobuf messages that inputs hold as JSON.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_TESTS_FUZZ_JSON_MUTATOR_H_

@@ -1,6 +1,6 @@
-// Changes protobuf messages by reflection: fields anywhere in the message are set, cleared, doubled, removed, swapped
-// and copied from one place to another of the same type. Numbers are of the edges of their types or from other fields,
-// texts from other fields or from words that the target knows.
+// Mutates protobuf messages by reflection: sets, clears, duplicates, removes and swaps fields anywhere in the message,
+// and copies them to places of the same type. Numbers come from the limits of their types or from other fields, texts
+// from other fields or from words that the target supplies.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_TESTS_FUZZ_MESSAGE_MUTATOR_H_
@@ -19,11 +19,11 @@
 
 namespace lockstep::fuzz {
 
-// One change of a message, in it or in a message that it holds. What was parsed before can be written and parsed again:
-// texts stay UTF-8.
+// Makes one change in `message` or in a message within it. The result can be serialised and parsed again: texts stay
+// UTF-8.
 void ChangeMessage(google::protobuf::Message& message, const std::vector<std::string>& words, Dice& dice);
 
-// Replaces or adds a part of `message` by one of `other` that has the same type. False: there is none.
+// Replaces a part of `message` by one of `other` that has the same type, or adds it. Returns false if there is none.
 bool CrossMessages(google::protobuf::Message& message, const google::protobuf::Message& other, Dice& dice);
 
 class MessageMutator : public StructuredMutator {
@@ -34,16 +34,16 @@ class MessageMutator : public StructuredMutator {
  protected:
   explicit MessageMutator(std::vector<std::string> words = {}) : words_(std::move(words)) {}
 
-  // Null: `input` holds no message.
+  // Returns null if `input` holds no message.
   virtual std::unique_ptr<google::protobuf::Message> Parse(const std::string& input) const = 0;
-  // The input that holds `message`, and else is like `input`.
+  // The input with `message` in place of its own message.
   virtual std::string Write(const google::protobuf::Message& message, const std::string& input) const = 0;
 
  private:
   const std::vector<std::string> words_;
 };
 
-// Inputs that are the bytes of a message and nothing else.
+// For inputs that are the bytes of a message and nothing else.
 template <typename Proto>
 class BinaryMutator final : public MessageMutator {
  public:

@@ -1,4 +1,4 @@
-// Changed copies of the files of a corpus.
+// Makes mutated copies of the files of a corpus.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_TESTS_FUZZ_MUTATE_H_
@@ -13,12 +13,12 @@
 
 namespace lockstep::fuzz {
 
-// Changes bits, bytes and numbers at the edges of their types, leaves pieces out, doubles, moves or takes them from a
-// file of the corpus, cuts. REQUIRES: a corpus.
+// Changes bits, bytes and numbers (to limits of their types); removes, duplicates, moves or cuts pieces, or copies them
+// from a file of the corpus. REQUIRES: a non-empty corpus.
 void ChangeBytes(Dice& dice, const std::vector<std::string>& corpus, std::string& bytes);
 
-// A file of the corpus after one to eight changes: of bytes, or by `structured`, where there is one, most often. A
-// function of its arguments. REQUIRES: a corpus.
+// A file of the corpus after one to eight changes: mostly by `structured`, if it is not null, otherwise of bytes. A
+// function of its arguments. REQUIRES: a non-empty corpus.
 std::string Mutant(const std::vector<std::string>& corpus, uint64_t seed, uint64_t run,
                    const StructuredMutator* structured = nullptr);
 

@@ -1,4 +1,4 @@
-// Opens data files that a fuzz target made, and reads from those that open.
+// Opens data files made by a fuzz target, and reads from those that open.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_FUZZ_OPEN_DATA_H_
@@ -12,7 +12,7 @@
 
 namespace lockstep::fuzz {
 
-// Options that ask for class labels, and for little memory.
+// Options with class labels and a low memory limit.
 inline worker::FeedOptions FuzzOptions() {
   worker::FeedOptions options;
   options.label_classes = 1000;
@@ -21,7 +21,8 @@ inline worker::FeedOptions FuzzOptions() {
   return options;
 }
 
-// A refusal names the file; what opens has samples, and the first and the last of them can be read.
+// Checks that a refusal names the file, and that an opened source has samples of which the first and the last can be
+// read.
 inline void OpenAndRead(const job::DataFiles& files, const worker::FeedOptions& options) {
   const auto source = worker::OpenDataSource(files, options);
   if (!source.ok()) {

@@ -1,4 +1,4 @@
-// The policy that a script of a fuzz target names.
+// Reads the training policy in the script of a fuzz target.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_TESTS_FUZZ_SCRIPT_POLICY_H_
@@ -11,7 +11,7 @@
 
 namespace lockstep::fuzz {
 
-// As the Welcome of a chief brings it; nullopt for one that nobody can read.
+// The policy as a worker reads it from a Welcome; nullopt if it is invalid.
 inline std::optional<TrainingPolicy> ReadPolicy(const proto::TrainingPolicy& message) {
   proto::ChiefEnvelope envelope;
   *envelope.mutable_command()->mutable_welcome()->mutable_policy() = message;

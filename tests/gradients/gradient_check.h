@@ -1,4 +1,4 @@
-// Gradients against central differences, in float64.
+// Checks gradients against central differences, in float64.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_GRADIENTS_GRADIENT_CHECK_H_
@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-// Random numbers of one case, replayed by its seed.
+// The random numbers of one case, a function of its seed.
 class CaseNumbers {
  public:
   explicit CaseNumbers(uint64_t seed) : stream_(RandomStream::For(seed, StreamOfName("gradients"))) {}
@@ -27,7 +27,7 @@ class CaseNumbers {
   double Unit() { return SymmetricUnit(stream_.At(next_++)); }
   // F64 elements in [-1, 1).
   Tensor Uniform(Shape shape);
-  // F64 elements of which no two are closer than 1e-3 and none is closer to zero: away from kinks and ties.
+  // F64 elements whose distances from each other and from zero are at least 1e-3: away from kinks and ties.
   Tensor Distinct(Shape shape);
 
  private:
@@ -35,16 +35,17 @@ class CaseNumbers {
   uint64_t next_ = 0;
 };
 
-// An op, or a few, between F64 inputs that are differentiated and outputs.
+// A graph of one or a few ops between differentiable F64 inputs and outputs.
 struct GradientCase {
   // Inputs, constants and nodes; no shapes inferred yet.
   Graph graph;
   std::vector<Tensor> inputs;        // values of the graph's inputs, in order
   std::vector<std::string> targets;  // inputs whose gradients are checked
-  std::vector<std::string> outputs;  // all of them count, with random weights
+  std::vector<std::string> outputs;  // the checked function is their randomly weighted sum
 };
 
-// Empty when every gradient of the case agrees with central differences; else what differs. `seed` weighs the outputs.
+// Empty if every gradient of the case agrees with central differences; otherwise says what differs. `seed`: of the
+// weights of the outputs.
 std::string CheckGradients(GradientCase test, uint64_t seed);
 
 }  // namespace lockstep

@@ -22,7 +22,7 @@ class GraphRunner {
   // REQUIRES: shapes are inferred.
   static absl::StatusOr<std::unique_ptr<GraphRunner>> Make(const Graph& graph);
 
-  // Any value of the graph. Inputs and variables are filled by the caller; the rest is what the last Run left.
+  // Any value of the graph. The caller fills inputs and variables; the others are those of the last Run.
   Tensor& value(const std::string& name) { return values_.at(name); }
 
   // Executes every node in order.

@@ -29,7 +29,7 @@ inline size_t FromFront(int64_t axis, const Shape& shape) {
   return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis);
 }
 
-// Indices on an axis of `extent` elements, some from its end, many of them equal.
+// Indices on an axis of `extent` elements; some are negative, many are equal.
 inline Tensor RandomIndices(CaseNumbers& dice, const Shape& shape, int64_t extent) {
   Tensor indices = Tensor::Zeros(dice.Coin() ? DType::kI64 : DType::kI32, shape);
   for (int64_t i = 0; i < indices.num_elements(); ++i) {
@@ -40,7 +40,7 @@ inline Tensor RandomIndices(CaseNumbers& dice, const Shape& shape, int64_t exten
   return indices;
 }
 
-// A shape of indices into single elements of a tensor of `shape`.
+// The shape of an index tensor for single elements of a tensor of `shape`.
 inline Shape ElementIndices(CaseNumbers& dice, const Shape& shape, int64_t axis) {
   Shape indices = shape;
   for (int64_t& dim : indices) dim = dice.Int(1, dim);

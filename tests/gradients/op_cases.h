@@ -40,7 +40,7 @@ inline Shape RandomShape(CaseNumbers& dice, int64_t low_rank, int64_t high_rank)
   return shape;
 }
 
-// A shape that broadcasts with `shape`: some leading dimensions less, some dimensions 1.
+// A shape that broadcasts with `shape`: some leading dimensions are missing, some dimensions are 1.
 inline Shape Broadcastable(CaseNumbers& dice, const Shape& shape) {
   Shape other(shape.begin() + dice.Int(0, static_cast<int64_t>(shape.size())), shape.end());
   for (int64_t& dim : other) {
@@ -54,7 +54,7 @@ struct OpCase {
   GradientCase (*make)(CaseNumbers&);
 };
 
-// The cases that stand in files of their own.
+// The cases of each group of op families, one file each.
 absl::Span<const OpCase> ActivationCases();
 absl::Span<const OpCase> AttentionCases();
 absl::Span<const OpCase> ElementwiseCases();

@@ -1,7 +1,7 @@
 // Many generated workers in one process, each with connections of its own to one chief. One thread drives all cores;
 // what blocks (connecting, fetching, uploading) runs on a few others.
 //
-// Threading: thread-safe for who owns it; workers call it on its own thread.
+// Threading: thread-safe for its owner; workers call it on its driving thread.
 #ifndef LOCKSTEP_TESTS_LOAD_CROWD_H_
 #define LOCKSTEP_TESTS_LOAD_CROWD_H_
 
@@ -31,14 +31,14 @@
 
 namespace lockstep::load {
 
-// How the workers stand.
+// A summary of the workers.
 struct CrowdView {
   size_t alive = 0;
-  size_t members = 0;               // that step in `newest`
-  size_t stepped = 0;               // of them, those that applied a step of it
-  Generation newest;                // the newest that anybody steps in
-  uint64_t least_step = 0;          // of those that step in it
-  std::map<Term, size_t> welcomed;  // living workers by the chief that welcomed them last
+  size_t members = 0;               // workers that step in `newest`
+  size_t stepped = 0;               // members that applied a step in it
+  Generation newest;                // the newest generation in which a worker steps
+  uint64_t least_step = 0;          // the lowest step of its members
+  std::map<Term, size_t> welcomed;  // live workers by the term of the chief that last welcomed them
   std::map<int32_t, size_t> exits;
 };
 
@@ -47,20 +47,20 @@ class Crowd {
   struct Options {
     std::string directory;  // of the job
     absl::Duration step_time = absl::Seconds(1);
-    // Of the secret and address that each rank leaves for the others while the communicator forms; 0: none is left.
+    // Size of the secret and address that each rank stores for the others while the communicator forms; 0: none.
     size_t address_bytes = 85;
-    bool verbose = false;  // what workers say goes to stderr
+    bool verbose = false;  // workers log to stderr
   };
 
   explicit Crowd(Options options);
   ~Crowd();
 
-  // Starts so many more workers, all at once.
+  // Starts `workers` more workers at once.
   void Start(size_t workers);
-  // Kills a worker that steps; its number.
+  // Kills a worker that steps, and returns its number.
   size_t KillOne();
   CrowdView View();
-  // Blocks until `condition` holds of the view; false after `limit`.
+  // Blocks until `condition` holds for the view; returns false after `limit`.
   bool WaitUntil(const std::function<bool(const CrowdView&)>& condition, absl::Duration limit);
   Traffics& traffics() { return traffics_; }
 
@@ -70,22 +70,22 @@ class Crowd {
   worker::ChiefClient& client() { return client_; }
   SharedState& state() { return state_; }
   Meetings& meetings() { return meetings_; }
-  // Gives a worker an event, now or later.
+  // Posts an event to a worker, now or later.
   void Post(size_t worker, worker::Event event, uint64_t stream = 0);
   void PostAfter(absl::Duration delay, size_t worker, worker::Event event);
   void PostBeatEnd(size_t worker, bool answered, Term term);
   // Runs `task` on the driving thread, later.
   void Run(std::function<void()> task) { inputs_.Push(std::move(task)); }
-  // gRPC works for a worker, from LinkBegins to one of the others. What it used is dropped on the driving thread.
+  // Called when gRPC begins and ends to work for a worker. What it used is destroyed on the driving thread (Drop).
   void LinkBegins();
   void LinkEnded();
   void Drop(std::shared_ptr<void> used) {
     Run([this, used = std::move(used)] { LinkEnded(); });
   }
-  // Runs what blocks, on another thread.
+  // Runs blocking work on another thread.
   void Elsewhere(std::function<void()> work) { work_.Push(std::move(work)); }
   void Upload(size_t worker, worker::ShareJob job);
-  // A generation lost `dead`, or a member gave up (none): who waits for the others hears of it.
+  // A generation lost `dead`, or a member gave up (none): tells the members that wait for the others.
   void BreakMeeting(const Generation& generation, const Incarnation& dead);
 
  private:
@@ -115,7 +115,7 @@ class Crowd {
   Traffics traffics_;
   Meetings meetings_;
   std::vector<std::unique_ptr<LoadWorker>> workers_;
-  std::vector<absl::Time> ticks_;  // by worker: the alarm that counts
+  std::vector<absl::Time> ticks_;  // by worker: the alarm that is in force
   std::priority_queue<Alarm, std::vector<Alarm>, std::greater<>> alarms_;
   uint64_t alarm_order_ = 0;
   Mutex mutex_;

@@ -1,8 +1,8 @@
-// One generated worker: the session core that ships, over a stub of everything behind it. Preparing fetches what a real
-// worker fetches and makes nothing of it; forming exchanges as many addresses as real ranks do; steps are meetings
-// of the members; snapshots are real bytes and are uploaded.
+// One generated worker: the shipped session core with stubs behind it. Preparing fetches what a real worker fetches and
+// discards it; forming exchanges as many addresses as real ranks do; steps are meetings of the members; snapshots are
+// real bytes and are uploaded.
 //
-// Threading: owned by Crowd, on its thread. What runs elsewhere posts events.
+// Threading: owned by Crowd, on its driving thread. Work on other threads posts events.
 #ifndef LOCKSTEP_TESTS_LOAD_LOAD_WORKER_H_
 #define LOCKSTEP_TESTS_LOAD_LOAD_WORKER_H_
 
@@ -31,19 +31,19 @@ class LoadWorker {
   const Incarnation& incarnation() const { return incarnation_; }
   bool alive() const { return alive_; }
   std::optional<int32_t> exit_code() const { return exit_code_; }
-  // Steps that it applied in the generation that it is in.
+  // The number of steps that it applied in its generation.
   uint64_t steps_in_generation() const { return steps_; }
-  // Welcomes by chiefs of this term.
+  // The term of the chief that last welcomed it.
   Term welcomed_by() const { return welcomed_by_; }
 
-  // Gives the core an event. `stream`: what it came from; 0: none.
+  // Passes an event to the core. `stream`: the stream from which it came; 0: none.
   void Step(const worker::Event& event, uint64_t stream = 0);
-  // When the core wants to hear that time passed.
+  // When the core needs its next Tick.
   absl::Time NextTick() const;
   void Beat();
-  // An answer to a heartbeat came, or its failure.
+  // A heartbeat was answered, or failed.
   void BeatEnded(bool answered, Term term);
-  // The process is killed: its connections are cut, and nothing happens here any more.
+  // Kills the process: its connections are cut, and it does nothing any more.
   void Kill();
 
  private:
@@ -69,12 +69,12 @@ class LoadWorker {
   void Perform(const worker::CancelSample&) {}
   void Perform(const worker::ReleaseMemory&) {}
   void Perform(const worker::DropSnapshot&) {}
-  void Perform(const worker::TakeUpKept&) {}  // no copies are kept here
+  void Perform(const worker::TakeUpKept&) {}  // this worker keeps no copies
   void Perform(const worker::DropKept&) {}
   void Perform(const worker::Announce& action);
 
   void Prepare(const std::string& metagraph, const std::string& plan_hash, const Digest& settings);
-  // Comes to the next meeting of its generation; `then` is an event of each member once all are there.
+  // Joins the next meeting of its generation; `then` makes an event for each member once all are there.
   template <typename MakeEvent>
   void Meet(const Generation& generation, const ControlContribution& slot, absl::Duration takes, MakeEvent then);
   void MaybeConnected();

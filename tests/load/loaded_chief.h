@@ -1,6 +1,6 @@
-// A chief process for a crowd: the shipped `lockstep chief` with a real job, and what it costs.
+// A chief process for a crowd: the shipped `lockstep chief` with a real job, and measurements of its cost.
 //
-// Threading: owned by who made it.
+// Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_LOAD_LOADED_CHIEF_H_
 #define LOCKSTEP_TESTS_LOAD_LOADED_CHIEF_H_
 
@@ -16,7 +16,7 @@
 
 namespace lockstep::load {
 
-// Of a process, as the kernel counts.
+// The resource usage of a process, according to the kernel.
 struct Usage {
   double cpu_seconds = 0;
   uint64_t resident_kb = 0;
@@ -31,16 +31,16 @@ class LoadedChief {
   LoadedChief(std::string directory, size_t workers, std::vector<std::string> settings);
   ~LoadedChief();
 
-  // Starts it and blocks until it listens. Throws when it does not.
+  // Starts the chief and blocks until it listens. Throws if it does not.
   void Start();
-  // SIGKILL, and its end.
+  // Sends SIGKILL and waits for its end.
   void Kill();
 
   const std::string& directory() const { return directory_; }
   Usage Now() const;
-  // What the chief answers; nullopt when it does not.
+  // The chief's status; nullopt if it does not answer.
   std::optional<proto::StatusReply> Status() const;
-  // `lockstep status --json`: how long it takes, and whether it ended with 0.
+  // Runs `lockstep status --json` and returns its duration, or an error unless it exits with 0.
   absl::StatusOr<absl::Duration> TimeStatusCommand(std::string* output) const;
   std::string Log() const;
 

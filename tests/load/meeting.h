@@ -1,5 +1,5 @@
-// Where the generated members of a generation meet: they connect, synchronise and step in lockstep, as ranks of a
-// communicator do. A meeting is complete when all are there; a member that gives up or dies breaks it for all.
+// Meetings of the generated members of a generation, at which they connect, synchronise and step as the ranks of a
+// communicator do. A meeting is complete once all are there; a member that gives up or dies breaks it for all.
 //
 // Threading: thread-compatible; owned by Crowd.
 #ifndef LOCKSTEP_TESTS_LOAD_MEETING_H_
@@ -21,11 +21,11 @@ class Meetings {
  public:
   struct Complete {
     std::vector<size_t> workers;  // by rank
-    ControlWord word;             // of what they contributed
+    ControlWord word;             // of their contributions
   };
 
-  // A member comes to the next meeting of its generation. What it completes, if it is the last. REQUIRES: it is not at
-  // one already.
+  // A member joins the next meeting of its generation. Returns the complete meeting if it is the last member. REQUIRES:
+  // it is not at one already.
   std::optional<Complete> Come(const Generation& generation, size_t members, uint32_t rank, size_t worker,
                                const ControlContribution& slot) {
     Group& group = groups_[generation];
@@ -38,19 +38,18 @@ class Meetings {
     group.present.clear();
     return Complete{group.workers, group.word};
   }
-  // Whether the generation was broken: nobody meets any more.
+  // Whether the generation was broken, so that its members meet no more.
   bool IsBroken(const Generation& generation) const {
     const auto group = groups_.find(generation);
     return group != groups_.end() && group->second.broken;
   }
-  // Those who wait at a meeting that will never be complete.
+  // Breaks the generation. Returns the members that wait at a meeting which will never be complete.
   std::vector<size_t> Break(const Generation& generation) {
     Group& group = groups_[generation];
     group.broken = true;
     std::vector<size_t> waiting;
     for (const auto& [rank, worker] : group.present) waiting.push_back(worker);
     group.present.clear();
-    // What older generations were is of no interest.
     groups_.erase(groups_.begin(), groups_.find(generation));
     return waiting;
   }

@@ -1,10 +1,10 @@
 // One session of a generated worker: a stream to the chief on a connection of its own, which can be cut as the kernel
-// cuts that of a process that is killed.
+// cuts the connections of a killed process.
 //
 //   1 connecting ──opened──▶ 2 open ──closed──▶ 3 ended
 //                └──────────closed────────────▶ 3
 //
-// Threading: thread-safe. The callbacks come from gRPC's threads, `closed` once and last.
+// Threading: thread-safe. The callbacks run on gRPC's threads; `closed` is called once and last.
 #ifndef LOCKSTEP_TESTS_LOAD_SESSION_LINK_H_
 #define LOCKSTEP_TESTS_LOAD_SESSION_LINK_H_
 
@@ -25,7 +25,7 @@
 
 namespace lockstep::load {
 
-// Messages and their bytes by kind: the number of the field in the oneof.
+// Counts messages and their bytes by kind, the field number in the oneof.
 class Traffic {
  public:
   static constexpr size_t kKinds = 32;
@@ -46,7 +46,7 @@ class Traffic {
   std::array<std::atomic<uint64_t>, kKinds> bytes_{};
 };
 
-// Of all sessions together.
+// The traffic of all sessions together.
 struct Traffics {
   Traffic to_chief;
   Traffic from_chief;
@@ -57,11 +57,12 @@ class SessionLink final : public grpc::ClientBidiReactor<proto::WorkerEnvelope, 
   struct Callbacks {
     std::function<void()> opened;
     std::function<void(FencedCommand)> command;
-    // With the link itself, for another thread than gRPC's to drop: the last channel takes gRPC's threads with it.
+    // Receives the link, which must be destroyed on another thread than gRPC's: the last channel takes gRPC's threads
+    // with it.
     std::function<void(const absl::Status&, std::shared_ptr<SessionLink>)> closed;
   };
 
-  // Gives the link to `take` and begins to connect and the session.
+  // Passes the link to `take`, and starts the connection and the session.
   static void Open(const std::string& address, const CallerKey& key, Traffics* traffics, Callbacks callbacks,
                    const std::function<void(std::shared_ptr<SessionLink>)>& take);
 
@@ -81,7 +82,7 @@ class SessionLink final : public grpc::ClientBidiReactor<proto::WorkerEnvelope, 
 
   Traffics& traffics_;
   Callbacks callbacks_;
-  std::shared_ptr<SessionLink> self_;  // as long as gRPC uses this
+  std::shared_ptr<SessionLink> self_;  // keeps this alive while gRPC uses it
   grpc::ClientContext context_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<proto::Session::Stub> stub_;

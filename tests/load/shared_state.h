@@ -1,5 +1,5 @@
-// The job's state, once for all generated workers: they hold equal bits, so one copy serves them. It is restored from
-// the chief's shares, and steps change its number alone.
+// The job's state, one copy for all generated workers, as they hold equal bits. It is restored from the chief's shares;
+// steps change only its step number.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_TESTS_LOAD_SHARED_STATE_H_
@@ -31,13 +31,13 @@ struct StateAt {
 
 class SharedState {
  public:
-  // Takes the state's form from the job's metagraph.
+  // Derives the layout of the state from the job's metagraph.
   absl::Status Prepare(const std::string& metagraph);
   uint64_t bytes() const;
-  // Fetches one of `shares` shares of a checkpoint and puts it in its place. Blocks.
+  // Fetches one of `shares` shares of a checkpoint and copies it into the state. Blocks.
   absl::Status Restore(worker::ChiefClient& client, const WorkerFence& fence, const SnapshotId& snapshot,
                        uint32_t share, uint32_t shares);
-  // What every worker holds after so many steps.
+  // The state of every worker after `step` steps.
   StateAt At(uint64_t step);
 
  private:
@@ -45,7 +45,7 @@ class SharedState {
 
   mutable Mutex mutex_;
   std::optional<worker::HostState> state_ GUARDED_BY(mutex_);
-  std::map<uint64_t, StateAt> at_ GUARDED_BY(mutex_);  // the newest steps that were asked for
+  std::map<uint64_t, StateAt> at_ GUARDED_BY(mutex_);  // the newest requested steps
 };
 
 }  // namespace lockstep::load

@@ -1,4 +1,4 @@
-// A model of one ONNX node, imported and run: for ops that become several of ours.
+// Imports and runs a model of one ONNX node, for ops that are imported as several of ours.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_CONFORMANCE_ONNX_ONE_NODE_H_
@@ -20,7 +20,7 @@
 
 namespace lockstep {
 
-// One node between inputs and outputs, which have the names of their places.
+// A model of one node, whose inputs and outputs are named by position.
 class OneNode {
  public:
   explicit OneNode(const std::string& op, int outputs = 1) {
@@ -37,7 +37,7 @@ class OneNode {
     node_->add_output(name);
     if (!name.empty()) file_.model.mutable_graph()->add_output()->set_name(name);
   }
-  // An input that is left out where `value` is null.
+  // Adds an input; omitted if `value` is null.
   void Input(const Tensor* value) {
     const std::string name = value == nullptr ? "" : absl::StrCat("x", node_->input_size());
     node_->add_input(name);
@@ -49,7 +49,7 @@ class OneNode {
     for (const int64_t dim : value->shape()) type->mutable_shape()->add_dim()->set_dim_value(dim);
     values_.emplace(name, value->Clone());
   }
-  // An input whose value is part of the model.
+  // Adds an input whose value is part of the model.
   void Known(const Tensor& value) {
     const std::string name = absl::StrCat("x", node_->input_size());
     node_->add_input(name);
@@ -91,7 +91,7 @@ class OneNode {
     return ImportOnnx(file_, options);
   }
 
-  // Every output's elements.
+  // Runs the model and returns the elements of every output.
   std::map<std::string, std::vector<double>> Run() const {
     const auto model = Import();
     INFO(model.status().ToString());

@@ -1,6 +1,6 @@
-// One of ONNX's own backend cases, read by the importer: a model with its inputs and what it has to give.
+// One of ONNX's own backend cases, read by the importer: a model with its inputs and expected outputs.
 //
-// Threading: immutable; reading blocks on the file system.
+// Threading: thread-safe (stateless); reading blocks on the file system.
 #ifndef LOCKSTEP_TESTS_CONFORMANCE_ONNX_ONNX_CASE_H_
 #define LOCKSTEP_TESTS_CONFORMANCE_ONNX_ONNX_CASE_H_
 
@@ -18,16 +18,16 @@ struct OnnxCase {
   Graph graph;  // shapes inferred, in its evaluation form
   std::map<std::string, Tensor> inputs;
   std::vector<Tensor> expected;  // of graph.outputs, in order
-  bool single_node = false;      // of the file: held to tighter bounds
+  bool single_node = false;      // the file has a single node: tighter bounds apply
 };
 
-// Reads a case's folder. Unimplemented, with the reason, for what the op set does not have.
+// Reads a case's folder. Unimplemented, with the reason: it uses ops that are not supported.
 absl::StatusOr<OnnxCase> ReadOnnxCase(const std::string& folder);
 
-// Why a case was refused, without the place: what stands behind the last "(Op): " of the message.
+// The reason of a refusal without its place: the text behind the last "(Op): " of the message.
 std::string ReasonOf(const absl::Status& status);
 
-// What differs between the case's outputs and those of the reference kernels; empty when nothing does.
+// The difference between the case's expected outputs and those of the reference kernels; empty if there is none.
 std::string RunOnnxCase(const OnnxCase& test);
 
 }  // namespace lockstep

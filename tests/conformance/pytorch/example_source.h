@@ -1,4 +1,4 @@
-// One batch as data of which every step takes all, so that nothing depends on an order.
+// A data source of one batch, which every step uses as a whole, so that nothing depends on an order.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_TESTS_CONFORMANCE_PYTORCH_EXAMPLE_SOURCE_H_
@@ -18,7 +18,7 @@
 
 namespace lockstep::worker {
 
-// Held as arrays, as a job would hold them.
+// A batch as arrays.
 struct Example {
   std::vector<Tensor> inputs;
   Tensor labels;

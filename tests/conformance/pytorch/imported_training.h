@@ -1,5 +1,5 @@
-// Trains a model that PyTorch exported, from files that import_models.py and stated_models.py make: one logical shard
-// and one pass of all samples, so that nothing depends on an order.
+// Trains a model that PyTorch exported, from files made by import_models.py and stated_models.py: one logical shard and
+// one pass of all samples, so that nothing depends on an order.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_TESTS_CONFORMANCE_PYTORCH_IMPORTED_TRAINING_H_
@@ -32,10 +32,10 @@ inline constexpr int kSteps = 20;
 struct TensorFigures {
   double sum = 0;
   double norm = 0;
-  double gradient_norm = 0;  // of the first step; 0 for statistics
+  double gradient_norm = 0;  // of the first step; 0 for running statistics
 };
 
-// What PyTorch's run left.
+// The results of PyTorch's run.
 struct Golden {
   double rate = 0;
   double smoothing = 0;
@@ -43,7 +43,7 @@ struct Golden {
   std::map<std::string, TensorFigures> tensors;
 };
 
-// `path` without its ending, as of all files of a model.
+// Reads the results of a model. `path`: without its ending, which all files of a model share.
 inline Golden ReadGolden(const std::string& path) {
   Golden golden;
   std::ifstream file(path + ".losses.txt");
@@ -63,7 +63,7 @@ inline Tensor ReadArray(const std::string& path) {
   return std::move(ReadArrayFile(path, job::DataFiles::FORMAT_NPY, int64_t{1} << 30).value().array);
 }
 
-// `data` is the path of the inputs and labels without their endings.
+// Reads a batch. `data`: the path of its inputs and labels without their endings.
 inline Example ReadExample(const std::string& data, size_t inputs) {
   Example example;
   for (size_t i = 0; i < inputs; ++i) {
@@ -109,10 +109,10 @@ inline double NormOf(absl::Span<const float> elements) {
   return std::sqrt(squares);
 }
 
-// The state of a model while it trains.
+// A model in training.
 class Training {
  public:
-  // `data`: as of ReadExample; `options`: what the job says of the model.
+  // `data`: as in ReadExample; `options`: how the job imports the model.
   Training(const std::string& path, const std::string& data, OnnxImportOptions options, const Golden& golden,
            device::DeviceKind kind, Recomputation recompute = Recomputation::kCheap,
            Precision precision = Precision::kFloat32) {
@@ -157,7 +157,7 @@ class Training {
     return result->record.loss;
   }
 
-  // The state dict: its names, and a tensor's elements as floats.
+  // The names of the state dict, and a tensor's elements as floats.
   std::vector<std::string> names() const {
     std::vector<std::string> names;
     for (const StateTensor& tensor : state_->layout().tensors) {
