@@ -77,7 +77,7 @@ absl::StatusOr<std::unique_ptr<ShardSink>> ShardSink::Open(TermHold& hold, Snaps
   return sink;
 }
 
-// Makes the directories, takes over what is there already and finishes what has no bytes.
+// Makes the directories, reuses frozen files of earlier checkpoints, and finishes pieces without bytes.
 absl::Status ShardSink::Prepare(absl::Span<const FrozenSource> sources) {
   std::set<std::string> groups;
   for (const Share& share : plan_.shares) {

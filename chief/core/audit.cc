@@ -50,7 +50,8 @@ void Audit::GoesOn(uint64_t step, const std::vector<Incarnation>& members, const
   }
   const Incarnation origin = OriginOf(source);
   for (const Incarnation& receiver : receivers) origins_[receiver] = origin;
-  // Who is gone may have left copies behind; who is neither here nor an origin is of no use.
+  // Workers that are gone may have left copies behind; an entry that is neither a member nor the source of one is
+  // useless.
   std::set<Incarnation> needed = members_;
   for (const Incarnation& member : members) needed.insert(OriginOf(member));
   std::erase_if(origins_, [&](const auto& entry) { return needed.count(entry.first) == 0; });
@@ -75,7 +76,7 @@ bool Audit::Agrees(const Incarnation& member, uint64_t step, const Digest& diges
   Digests& at = digests_[step];
   const bool agrees =
       std::all_of(at.begin(), at.end(), [&](const auto& entry) { return entry.second.digest == digest; });
-  // What is told once more, by a snapshot or in a new session, is no new witness.
+  // A digest that is reported again, by a snapshot or in a new session, is no new witness.
   Told& told = at.try_emplace(member, Tell(member, step, digest)).first->second;
   if (told.digest != digest) told = Tell(member, step, digest);
   if (!agrees && !differs_at_.has_value()) differs_at_ = step;

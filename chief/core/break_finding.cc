@@ -7,7 +7,7 @@
 namespace lockstep::chief {
 
 BreakFinding Weigh(const std::vector<Accusation>& accusations, Roster& roster, bool lost, bool formed) {
-  // What both of a pair say of each other is one failure.
+  // Mutual accusations of a pair count as one failure.
   std::map<std::pair<Incarnation, Incarnation>, bool> suspected;  // → whether while forming
   for (const Accusation& accusation : accusations) {
     if (roster.Find(accusation.by) == nullptr || roster.Find(accusation.suspect) == nullptr) continue;

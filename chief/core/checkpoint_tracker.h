@@ -16,7 +16,7 @@
 // Invariants
 //   * PublishCommit{s} is emitted only after ManifestStored{s} came in with the digest that the replicas announced.
 //   * It is emitted only while the history includes s.
-//   * The division into shares is fixed when the save opens; any holder of the snapshot may send any share (rule 19).
+//   * The first report of a snapshot fixes the division into shares; any holder of it may send any share (rule 19).
 //   * Every connected holder is told how its save ended.
 //   * In a job with frozen tensors, their share is the last one. No worker is asked for it before the storage has said
 //     that it lacks them.

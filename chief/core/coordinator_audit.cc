@@ -65,7 +65,7 @@ void Coordinator::OnDifference(Worker& worker, const SnapshotId& snapshot, const
   OnDifference(snapshot.step, absl::StrCat(worker.name(), ": ", finding));
 }
 
-// Who is in the minority is known when all have told. Members step on meanwhile: what they compute is given up anyway.
+// The minority is known once all members have reported. They step on meanwhile; what they compute is given up anyway.
 bool Coordinator::GathersDigests() {
   const std::vector<Incarnation> awaited = audit_.Awaited();
   const bool comes = std::any_of(awaited.begin(), awaited.end(),
@@ -172,7 +172,7 @@ bool Coordinator::AdvanceReturn() {
   };
   if (end_.pending().has_value()) way.StopTrying();
   if (judging_) {
-    // Whoever is still at it is no member of what is formed now: it would break that.
+    // A worker that is still busy cannot be a member of the next generation, which it would break.
     for (const Incarnation& late : way.TakeLate(now_)) {
       Lose(late, WorkerChange::kLost, "it did not take up its copy in time", /*close=*/true);
     }

@@ -92,7 +92,7 @@ std::vector<EvaluationDone> ProgressTracker::TakeEvaluations() {
     EvaluationDone evaluation{lineage_, it->first, {}};
     for (auto& [index, slice] : it->second) evaluation.slices.push_back(std::move(slice));
     evaluated_.insert(it->first);
-    // What is no longer remembered as told is not told again.
+    // Evaluations that are no longer remembered as emitted are not emitted again.
     while (evaluated_.size() > kMaxPositions) {
       told_evaluations_ = std::max(told_evaluations_, *evaluated_.begin());
       evaluated_.erase(evaluated_.begin());

@@ -231,7 +231,7 @@ std::vector<size_t> Reachability::SampleFor(const std::vector<Candidate>& ready,
     const auto peer = index_of.find(other);
     if (peer != index_of.end() && TestDue(id, other, now)) due.push_back(peer->second);
   }
-  // Who was asked and has not answered for too long is asked again, or another one is.
+  // A worker that has not answered for too long is asked again, or another one is.
   const size_t under_way = now < known.asked_until ? known.asked.size() : 0;
   const size_t needed = SampleOf(known_.size() - 1);
   const size_t have = known.met + under_way;
@@ -303,7 +303,7 @@ void Reachability::Suspect(const Incarnation& a, const Incarnation& b, bool whil
   Edit(a, b, [&](Pair& pair) {
     pair.failures += while_forming ? 1 : 0;
     if (pair.failures >= 2) {
-      // Tests succeed where generations do not: then the pause is what is left.
+      // Tests succeed although generations fail: only a pause is left to try.
       pair.state = State::kApart;
       pair.next_test = now + Pause(pair.failures - 1);
     } else {

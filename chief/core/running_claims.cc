@@ -12,8 +12,8 @@ bool ClaimComplete(const CoreContext& context, const Worker& witness, const Line
     }
     if (!worker->claimed.has_value() || worker->claimed->lineage != witness.claimed->lineage) return false;
   }
-  // What an audit gave up is no part of the job. Under lineages of generations, one that began before what is published
-  // is another life.
+  // A lineage that an audit gave up is not part of the job. With one lineage per generation, neither is one that began
+  // before the published one.
   const Lineage& lineage = witness.claimed->lineage;
   if (!context.policy.lineage_per_generation) return lineage == context.job_lineage;
   return JobLineage(lineage) == context.job_lineage && BegunBy(lineage) >= BegunBy(published);

@@ -76,8 +76,8 @@ WaitingStep NextWaitingStep(const CoreContext& context, GenerationLife& life, Ga
                            ". Start the chief again: it verifies the checkpoints and sets damaged ones aside")};
     }
   } else if (context.policy.lineage_per_generation && saves.PublishesBeyond(source->held->position.step)) {
-    // Under lineages of generations what goes on must contain what is committed: where a commit beyond it is under way,
-    // that is the newer state.
+    // With one lineage per generation, the next state must descend from the committed one: while a commit of a later
+    // step is under way, that is the newer state.
     return {};
   }
   return {Kind::kForm, std::move(team), {}, ""};

@@ -107,7 +107,7 @@ void ChiefLoop::Perform(const PublishCommit& action) {
   CommitInfo info = std::move(found->second);
   commits_.erase(found);
   storage_.Post([this, snapshot = action.snapshot, info = std::move(info), events = records_.TakeEvents()] {
-    writer_.WriteEvents(events);  // who goes on from this checkpoint finds what was told of the steps before it
+    writer_.WriteEvents(events);  // a chief that continues from here finds the records of earlier steps
     OnPublished(snapshot, options_.store->Publish(snapshot, info), /*amended=*/false);
   });
 }

@@ -18,13 +18,13 @@ constexpr char kSampleTag[] = "samples/text";
 constexpr size_t kMostSampleBytes = 16 << 10;
 constexpr size_t kMostObservations = 256;
 
-// A count that a worker reported; 0 for what no count is, such as NaN.
+// A count that a worker reported; 0 if it is not a count, such as NaN.
 int64_t CountOf(double reported) {
   constexpr double kMost = 1ull << 53;  // beyond it not every count has a double of its own
   return reported >= 0 && reported <= kMost ? static_cast<int64_t>(reported) : 0;
 }
 
-// A time that a worker reported; 0 for what is none.
+// A time that a worker reported; 0 if it is not a valid one.
 double TimeOf(double reported) { return std::isfinite(reported) && reported >= 0 ? reported : 0; }
 
 }  // namespace

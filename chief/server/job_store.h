@@ -48,7 +48,7 @@ namespace lockstep::chief {
 
 struct FoundBest {
   uint64_t step = 0;  // 0: there is none
-  double value = 0;   // value of its evaluation
+  double value = 0;   // of the metric that decides
   std::string path;
   std::vector<std::string> messages;  // losses that were found, for the log
 };

@@ -50,8 +50,8 @@ struct Upkeep {
 
 using UpkeepTask = std::function<absl::StatusOr<std::string>(const Upkeep&)>;
 
-// What there is of a job none of whose checkpoints verifies. In a bucket, where what no record names is removed, they
-// stay, set aside.
+// The checkpoints of a job of which none verifies. In a bucket, where everything that no record names is removed, they
+// are kept as set aside.
 FoundCheckpoints NothingCounts(const CommitRecord& last, const TermHold& hold) {
   FoundCheckpoints found;
   for (const std::string& path : last.retired()) found.retired.emplace(BaseName(path));
@@ -95,7 +95,7 @@ absl::StatusOr<std::string> ActWithoutChief(const JobPlace& place, bool force, s
   ManifestStore manifests(*hold, *log, std::move(recovered->checkpoints), RetentionRule{});
   absl::StatusOr<std::string> done = task({*hold, *found.mark, manifests, lost});
   LS_RETURN_IF_ERROR(log->Change(absl::StrCat("after ", last.change()), [&](CommitRecord& record) {
-    // Else nothing was put in the place of what is damaged, and all stays as it was.
+    // Otherwise nothing replaced the damaged checkpoints, and the record stays as it was.
     if (!manifests.accepted().empty()) {
       manifests.Fill(record);
     }

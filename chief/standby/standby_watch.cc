@@ -9,8 +9,8 @@
 namespace lockstep::chief {
 namespace {
 
-// The codes of a chief that another one, started on the same job, goes on after. What is wrong with a job is wrong on
-// every machine.
+// Whether a chief that is started on the same job after one that ended with this code would go on. Errors of the job
+// itself are the same on every machine.
 bool GoesOnAfter(int exit_code) {
   return exit_code == kExitPreempted || exit_code == kExitStorage || exit_code == kExitFenced;
 }

@@ -11,7 +11,7 @@ namespace {
 // A microsecond is enough, and all digits of a difference are long.
 double Short(double seconds) { return std::round(seconds * 1e6) / 1e6; }
 
-// What was done between two totals. A worker is another one when its totals shrank: then all of `now` is new.
+// The work between two totals. If totals shrank, the worker was replaced by another one, and all of `now` is new.
 WorkerInterval Between(const WorkerStats& before, const WorkerStats& now) {
   const WorkerStats none;
   const WorkerStats& from = now.steps() < before.steps() || now.joins() < before.joins() ? none : before;

@@ -17,7 +17,7 @@ namespace {
 constexpr uint64_t kMaxCopyBytes = uint64_t{64} << 20;
 constexpr int kNonceBytes = 8;
 
-// The term in the name of what lies at `key`: of a save or of a passing file; nullopt for anything else.
+// The term in the name of the object at `key`: of a save or of a temporary file; nullopt for anything else.
 std::optional<int64_t> TermOf(absl::string_view key) {
   const std::vector<absl::string_view> parts = absl::StrSplit(key, '/');
   if (parts.size() < 2) return std::nullopt;

@@ -140,7 +140,7 @@ struct SplitPath {
   std::string name;
 };
 
-// The files of a sharded model. Of the index only the names of its files are used: what they hold they say themselves.
+// The files of a sharded model. Only the file names of the index are used; the tensors come from the files themselves.
 absl::StatusOr<std::set<std::string>> FilesOfIndex(const Storage& storage) {
   LS_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(storage, kIndex, kMaxIndexBytes));
   const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -194,7 +194,7 @@ absl::StatusOr<std::unique_ptr<WeightSource>> OpenPrefix(const job::WarmStart& f
 absl::StatusOr<std::unique_ptr<WeightSource>> OpenJob(const job::WarmStart& from, std::unique_ptr<JobPlace> place,
                                                       const CheckpointPaths& paths) {
   if (paths.empty()) {
-    // In a bucket a folder and the beginning of a name are told apart by what is there.
+    // In a bucket only the existing objects show whether a path is a folder or the prefix of a name.
     if (place->bucket() != nullptr) {
       LS_ASSIGN_OR_RETURN(std::unique_ptr<WeightSource> weights, OpenPrefix(from, from.path()));
       if (weights != nullptr) return weights;

@@ -28,7 +28,7 @@ void ScalarSeries::DropFrom(int64_t step) {
     size_ -= newest().count;
     stretches_.pop_back();
   }
-  // A stretch that begins before `step` keeps what it has: its points cannot be told apart any more. What comes next
+  // A stretch that begins before `step` keeps its sums, as its points cannot be separated any more. The next point
   // begins another one.
   if (!empty() && newest().last_step >= step) stretches_.back().last_step = step - 1;
 }

@@ -60,7 +60,7 @@ class View {
         storage_(storage),
         colour_(!question.json && StyleOf(1).colour) {}
 
-  // Shows what is new: of the first call the newest lines that are asked for.
+  // Shows new lines; the first call shows the newest ones, as many as were requested.
   absl::Status ShowNew() {
     std::deque<LogRecord> fresh;
     LS_RETURN_IF_ERROR(reader_.ReadNew(storage_, [&](chief::ChiefLogLine line) {

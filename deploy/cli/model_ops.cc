@@ -1,4 +1,4 @@
-// `lockstep model ops`: what of an ONNX file can be trained, and where what cannot is.
+// `lockstep model ops`: which ops of an ONNX file can be trained, and where those that cannot are.
 #include <algorithm>
 #include <iostream>
 #include <memory>

@@ -31,7 +31,7 @@ constexpr const char* kChiefOptions[] = {"--chief", "--chief-file", "--job", "--
 
 const char* EnvironmentVariable(const char* name) { return std::getenv(name); }
 
-// What was not given on the command line is what a launcher says.
+// Takes options that the command line does not have from the launcher.
 absl::Status TakeFromLauncher(const CLI::App& command, worker::WorkerOptions& options) {
   const auto given = [&command](const char* option) { return command.count(option) > 0; };
   const bool has_chief = std::any_of(std::begin(kChiefOptions), std::end(kChiefOptions), given);
