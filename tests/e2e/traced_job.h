@@ -91,7 +91,7 @@ struct Spread {
 };
 Spread SpreadOr(Spread usual);
 
-// Prints which kinds of calls of an undisturbed run were not hit, if all calls were requested.
+// Prints the number of hits and, if LOCKSTEP_CALLS is set, which kinds of calls of an undisturbed run were not hit.
 class Coverage {
  public:
   explicit Coverage(std::string what) : what_(std::move(what)) {}
