@@ -172,6 +172,13 @@ links() {
   done
 }
 
+# What a run leaves behind is easily committed with the rest.
+root_entries() {
+  git ls-files | cut -d/ -f1 | sort -u |
+    grep -vxE '\.(bazelrc|ci|clang-format|gitignore)|(CHANGELOG|CONTRIBUTING|README)\.md|BUILD\.bazel|LICENSE|WORKSPACE|bazel|chief|common|deploy|docs|protos|tests|worker' |
+    sed 's/$/: does not belong at the root/' || true
+}
+
 # The wall clock jumps: it may be shown and stored, never waited by.
 wall_clock() {
   grep -nE 'absl::Now\(\)|system_clock::now' "${sources[@]}" |
@@ -194,6 +201,7 @@ rule 'the cores are pure' pure_cores
 rule 'no weak symbols in files of one instruction set' weak_symbols
 rule 'attributes are parsed once' raw_attributes
 rule 'links lead somewhere' links
+rule 'the root holds the project alone' root_entries
 rule 'the wall clock is waited by nowhere' wall_clock
 rule 'clang-format' formatting
 echo "$passed passed, $failed failed"
