@@ -70,7 +70,7 @@ struct AbandonSave {
 };
 
 // Every share is stored: recompute the digest of the state from what was received and make all of it durable. Answered
-// by ManifestStored, ShardBroken (a share does not verify) or StorageFailed.
+// by ManifestStored, ShareBroken (a share does not verify) or StorageFailed.
 struct StoreManifest {
   SnapshotId snapshot;
   uint32_t shares = 0;
@@ -146,20 +146,20 @@ struct EvaluationDone {
 };
 
 // The text that the model generated after the evaluation of `step`.
-struct SampleTold {
+struct RecordSample {
   Lineage lineage;
   uint64_t step = 0;
   std::string text;
-  LS_FIELDS(SampleTold, lineage, step, text)
+  LS_FIELDS(RecordSample, lineage, step, text)
 };
 
 // The values that a worker observed for a hook.
-struct ObservationTold {
+struct RecordObservation {
   Lineage lineage;
   uint64_t step = 0;
   std::string hook;
   std::string content;
-  LS_FIELDS(ObservationTold, lineage, step, hook, content)
+  LS_FIELDS(RecordObservation, lineage, step, hook, content)
 };
 
 enum class WorkerChange : uint8_t {
@@ -216,8 +216,8 @@ struct Exit {
 
 LS_ONE_OF(Action,
           std::variant<Send, SendToAll, CloseSession, StorePlan, OpenSave, AbandonSave, StoreManifest, PublishCommit,
-                       AmendManifest, RecordRepair, WentBack, StepsAgreed, EvaluationDone, SampleTold, WorkerChanged,
-                       WorkerCounters, Announce, DrainDecided, Exit, ObservationTold>);
+                       AmendManifest, RecordRepair, WentBack, StepsAgreed, EvaluationDone, RecordSample, WorkerChanged,
+                       WorkerCounters, Announce, DrainDecided, Exit, RecordObservation>);
 
 }  // namespace lockstep::chief
 

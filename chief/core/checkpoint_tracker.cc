@@ -97,7 +97,7 @@ void CheckpointTracker::HolderGone(const Incarnation& holder) {
   }
 }
 
-void CheckpointTracker::Stored(const ShardStored& event) {
+void CheckpointTracker::Stored(const ShareStored& event) {
   Save* save = InStorage(event.snapshot);
   if (save == nullptr || save->stage != Stage::kCollecting || event.shares != save->shares.size()) return;
   if (event.share >= save->shares.size()) return;
@@ -110,7 +110,7 @@ void CheckpointTracker::FrozenMissing(const FrozenShareMissing& event) {
   if (save != nullptr && save->stage == Stage::kCollecting) save->shares.back().awaits_storage = false;
 }
 
-void CheckpointTracker::Broken(const ShardBroken& event, Outbox& out, Roster& roster) {
+void CheckpointTracker::Broken(const ShareBroken& event, Outbox& out, Roster& roster) {
   Save* save = InStorage(event.snapshot);
   if (save == nullptr || save->stage == Stage::kPublishing || event.share >= save->shares.size()) return;
   Share& share = save->shares[event.share];

@@ -89,10 +89,10 @@ class CheckpointTracker {
   void NotExpected(const Incarnation& member);
   void HolderGone(const Incarnation& holder);
 
-  void Stored(const ShardStored& event);
+  void Stored(const ShareStored& event);
   // The storage lacks the frozen tensors: a worker has to send them.
   void FrozenMissing(const FrozenShareMissing& event);
-  void Broken(const ShardBroken& event, Outbox& out, Roster& roster);
+  void Broken(const ShareBroken& event, Outbox& out, Roster& roster);
   // Returns true if the share was awaited from this holder. A worker whose snapshot is gone no longer counts as a
   // holder.
   bool Failed(const Incarnation& holder, const ShareFailed& message);

@@ -231,7 +231,7 @@ void ChiefHarness::Obey(int index, FakeWorker& w, const ChiefFence& fence, const
 }
 
 void ChiefHarness::Obey(int, FakeWorker& w, const ChiefFence&, const AskShare& command) {
-  if (!w.keeps_shares) Do(ShardStored{command.snapshot, command.share, command.shares});
+  if (!w.keeps_shares) Do(ShareStored{command.snapshot, command.share, command.shares});
 }
 
 void ChiefHarness::Obey(int, FakeWorker& w, const ChiefFence&, const SnapshotEnded& c) {

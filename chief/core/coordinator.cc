@@ -50,21 +50,21 @@ std::vector<Action> Coordinator::Step(absl::Time now, const Event& event) {
   const SnapshotId published_before = saves_.published();
   const Phase phase_before = life_.phase();
   const Lineage job_before = job_lineage_;
-  judging_ = std::holds_alternative<Tick>(event);
-  if (judging_) {
+  is_tick_ = std::holds_alternative<Tick>(event);
+  if (is_tick_) {
     last_tick_ = now;
     in_burst_ = false;
   }
-  only_told_ = false;
+  defers_to_tick_ = false;
   std::visit([this](const auto& alternative) { On(alternative); }, event);
-  if (!life_.Is(Phase::kEnded) && !only_told_ && !in_burst_) {
+  if (!life_.Is(Phase::kEnded) && !defers_to_tick_ && !in_burst_) {
     advanced_ = now_;
     Advance();
   }
   std::vector<Action> actions = out_.Take();
-  if (life_.Is(Phase::kEnded) || only_told_) return actions;
+  if (life_.Is(Phase::kEnded) || defers_to_tick_) return actions;
   const bool changed = !life_.Is(phase_before) || !hosts_.left_out().empty();
-  const bool in_full = judging_ || changed || roster_.size() <= kFewWorkers;
+  const bool in_full = is_tick_ || changed || roster_.size() <= kFewWorkers;
   const std::string broken = Broken(published_before, job_before == job_lineage_, in_full, actions);
   if (broken.empty()) return actions;
   // Nothing of what was decided is carried out.

@@ -83,9 +83,9 @@ class Coordinator {
  private:
   // coordinator.cc: time, the order of things
   void On(const Tick& event);
-  void On(const ShardStored& event) { saves_.Stored(event); }
+  void On(const ShareStored& event) { saves_.Stored(event); }
   void On(const FrozenShareMissing& event) { saves_.FrozenMissing(event); }
-  void On(const ShardBroken& event) { saves_.Broken(event, out_, roster_); }
+  void On(const ShareBroken& event) { saves_.Broken(event, out_, roster_); }
   void On(const ManifestStored& event) { saves_.ManifestDone(event, SaveContext(), out_, roster_); }
   void On(const Published& event);
   void On(const StorageFailed& event);
@@ -196,7 +196,7 @@ class Coordinator {
   void LeaveOutOrStop(const std::string& host, const std::string& finding);
 
   // The arguments of the parts.
-  CoreContext Context() { return {policy_, term_, now_, judging_, roster_, out_, history_, job_lineage_}; }
+  CoreContext Context() { return {policy_, term_, now_, is_tick_, roster_, out_, history_, job_lineage_}; }
   CheckpointTracker::Context SaveContext() const;
   TeamChoice Teams();
   StragglerWatch::Facts Spares() const { return {life_.current(), pairs_, newcomers_}; }
@@ -211,8 +211,8 @@ class Coordinator {
   absl::Time last_tick_ = absl::InfinitePast();
   absl::Time advanced_ = absl::InfinitePast();  // deadlines up to this instant were handled
   absl::Time said_;                             // when the reason for waiting was last announced
-  bool judging_ = false;                        // the event is a Tick
-  bool only_told_ = false;                      // the event has no consequence before the next Tick
+  bool is_tick_ = false;                        // the event is a Tick
+  bool defers_to_tick_ = false;                 // the event has no consequence before the next Tick
   bool in_burst_ = false;                       // more events are queued: consequences are decided after them
 
   Roster roster_;

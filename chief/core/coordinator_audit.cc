@@ -171,7 +171,7 @@ bool Coordinator::AdvanceReturn() {
     return worker != nullptr && worker->AtRest() && worker->IsReady();
   };
   if (end_.pending().has_value()) way.StopTrying();
-  if (judging_) {
+  if (is_tick_) {
     // A worker that is still busy cannot be a member of the next generation, which it would break.
     for (const Incarnation& late : way.TakeLate(now_)) {
       Lose(late, WorkerChange::kLost, "it did not take up its copy in time", /*close=*/true);

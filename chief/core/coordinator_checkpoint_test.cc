@@ -63,7 +63,7 @@ TEST_CASE("coordinator: a broken share is asked again, of another one first", "[
   chief.TakeSnapshots(SnapshotCause::kDue);
   const SnapshotId snapshot = chief.Last<OpenSave>().snapshot;
 
-  chief.Do(ShardBroken{snapshot, 1, 2, "checksum of a chunk", chief.worker(1).id});
+  chief.Do(ShareBroken{snapshot, 1, 2, "checksum of a chunk", chief.worker(1).id});
 
   CHECK(chief.LastCommand<AskShare>(0).share == 1);
   CHECK(chief.Count<PublishCommit>() == 1);
@@ -286,8 +286,8 @@ TEST_CASE("coordinator: an older save never follows a newer one", "[core]") {
   REQUIRE(chief.View().published_step == 20);
 
   chief.storing = true;
-  chief.Do(ShardStored{older, 0, 2});
-  chief.Do(ShardStored{older, 1, 2});
+  chief.Do(ShareStored{older, 0, 2});
+  chief.Do(ShareStored{older, 1, 2});
   chief.Advance(absl::Seconds(1));
 
   CHECK(chief.View().published_step == 20);

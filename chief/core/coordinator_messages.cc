@@ -32,7 +32,7 @@ void Coordinator::On(const FromWorker& event) {
 }
 
 void Coordinator::On(const HeartbeatReceived& event) {
-  only_told_ = true;  // heartbeats are most of what comes in: what they change is judged by the next Tick
+  defers_to_tick_ = true;  // heartbeats are most of what comes in: what they change is judged by the next Tick
   Worker* worker = roster_.Find(event.fence.incarnation);
   if (worker != nullptr && event.fence.term == term_) signs_.Beat(*worker, event, now_);
 }
@@ -156,7 +156,7 @@ void Coordinator::OnMessage(Worker& worker, const Report& message) {
   stragglers_.NoteSpeed(Context(), Spares(), worker, message);
   progress_.Applied(worker.id(), message.position);
   // All members report the same step: what follows from it is decided with the last of them.
-  only_told_ = !TellProgress() && life_.Is(Phase::kRunning) && message.digests.empty();
+  defers_to_tick_ = !TellProgress() && life_.Is(Phase::kRunning) && message.digests.empty();
   for (const StateDigest& digest : message.digests) CompareDigest(worker, digest.position.step, digest.digest);
 }
 
@@ -167,12 +167,12 @@ void Coordinator::OnMessage(Worker&, const EvalReport& message) {
 }
 
 void Coordinator::OnMessage(Worker&, const TextSample& message) {
-  if (message.lineage == history_.lineage()) out_.Add(SampleTold{message.lineage, message.step, message.text});
+  if (message.lineage == history_.lineage()) out_.Add(RecordSample{message.lineage, message.step, message.text});
 }
 
 void Coordinator::OnMessage(Worker&, const Observation& message) {
   if (message.lineage != history_.lineage()) return;
-  out_.Add(ObservationTold{message.lineage, message.step, message.hook, message.content});
+  out_.Add(RecordObservation{message.lineage, message.step, message.hook, message.content});
 }
 
 // ---- saves

@@ -134,7 +134,8 @@ void Coordinator::RequestBoundaries() {
     const std::string swap = stragglers_.SwapText(context, Spares());
     if (!swap.empty()) ask(RequestKind::kForm, swap);
   }
-  if (newcomers_.Fit(context, life_.current(), pairs_)) ask(RequestKind::kForm, "a worker is ready to join");
+  if (newcomers_.ShouldEndGeneration(context, life_.current(), pairs_))
+    ask(RequestKind::kForm, "a worker is ready to join");
   if (Teams().LargerTeamWaits(life_.current().ids)) {
     ask(RequestKind::kForm, "more workers reach each other than are members, but not these");
   }

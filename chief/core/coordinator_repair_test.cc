@@ -146,7 +146,7 @@ TEST_CASE("coordinator: a difference that is found after the job's end is record
   for (int i : {0, 1}) chief.Apply(i, 50);
   chief.worker(1).mute = true;
   chief.TakeSnapshotAt(1, SnapshotCause::kEnd);
-  chief.Do(ShardStored{{"lineage-1", 50, "digest-of-50"}, 1, 2});
+  chief.Do(ShareStored{{"lineage-1", 50, "digest-of-50"}, 1, 2});
   chief.TakeSnapshotAt(0, SnapshotCause::kEnd);
   REQUIRE(chief.phase() == Phase::kDone);
   SECTION("in its snapshot") {

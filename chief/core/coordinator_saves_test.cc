@@ -23,7 +23,7 @@ TEST_CASE("coordinator: the frozen share is asked of a worker only when the stor
   CHECK(chief.Count<StoreManifest>() == 0);
 
   SECTION("it has") {
-    chief.Do(ShardStored{opened.snapshot, 2, 3});
+    chief.Do(ShareStored{opened.snapshot, 2, 3});
     CHECK(chief.Commands<AskShare>(0).size() + chief.Commands<AskShare>(1).size() == 2);
   }
   SECTION("it has not") {
@@ -46,7 +46,7 @@ TEST_CASE("coordinator: while the storage looks for the frozen share a save is n
   // One that was given up meanwhile is nobody's any more.
   chief.Do(FrozenShareMissing{SnapshotId{"lineage-1", 19, "other"}});
   CHECK(chief.Commands<AskShare>(0).size() + chief.Commands<AskShare>(1).size() == 2);
-  chief.Do(ShardStored{chief.Last<OpenSave>().snapshot, 2, 3});
+  chief.Do(ShareStored{chief.Last<OpenSave>().snapshot, 2, 3});
   CHECK(chief.View().published_step == 20);
 }
 

@@ -204,8 +204,8 @@ TEST_CASE("coordinator: the broken stream of one that died is not held against w
   chief.Kill(1);
   REQUIRE(chief.LastCommand<AskShare>(0).share == 1);
 
-  chief.Do(ShardBroken{snapshot, 1, 2, "the stream broke", dead});
-  for (const uint32_t share : {0u, 1u}) chief.Do(ShardStored{snapshot, share, 2});
+  chief.Do(ShareBroken{snapshot, 1, 2, "the stream broke", dead});
+  for (const uint32_t share : {0u, 1u}) chief.Do(ShareStored{snapshot, share, 2});
 
   CHECK(chief.View().published_step == 20);
   CHECK(chief.Commands<AskShare>(0).size() == 2);
@@ -255,7 +255,7 @@ TEST_CASE("coordinator: a member that does not tell of its snapshot is awaited o
   REQUIRE(chief.Commands<AskShare>(0).size() == 2);
 
   chief.worker(0).keeps_shares = false;
-  chief.Do(ShardBroken{chief.Last<OpenSave>().snapshot, 1, 2, "the stream broke", chief.worker(0).id});
+  chief.Do(ShareBroken{chief.Last<OpenSave>().snapshot, 1, 2, "the stream broke", chief.worker(0).id});
   REQUIRE(chief.Count<AbandonSave>() == 1);
   chief.Advance(CheckpointTracker::kRetry);
 
@@ -268,12 +268,12 @@ TEST_CASE("coordinator: where every holder sends other bytes than were announced
   chief.worker(0).keeps_shares = true;
   chief.StepTo(20);
   for (uint32_t i = 1; i < CheckpointTracker::kDamagedBeforeEnd; ++i) {
-    chief.Do(ShardBroken{chief.Last<OpenSave>().snapshot, 0, 1, "bytes 0 to 24", chief.worker(0).id, /*wrong=*/true});
+    chief.Do(ShareBroken{chief.Last<OpenSave>().snapshot, 0, 1, "bytes 0 to 24", chief.worker(0).id, /*wrong=*/true});
     CHECK(chief.Count<Exit>() == 0);
     chief.Advance(CheckpointTracker::kRetry);
   }
 
-  chief.Do(ShardBroken{chief.Last<OpenSave>().snapshot, 0, 1, "bytes 0 to 24", chief.worker(0).id, /*wrong=*/true});
+  chief.Do(ShareBroken{chief.Last<OpenSave>().snapshot, 0, 1, "bytes 0 to 24", chief.worker(0).id, /*wrong=*/true});
   chief.Advance(CheckpointTracker::kRetry);
 
   CHECK(chief.Last<Exit>().code == 74);

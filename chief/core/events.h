@@ -58,29 +58,29 @@ struct PlanStored {
 };
 
 // A share of an open save has been received, checked and fsynced.
-struct ShardStored {
+struct ShareStored {
   SnapshotId snapshot;
   uint32_t share = 0;
   uint32_t shares = 0;
-  LS_FIELDS(ShardStored, snapshot, share, shares)
+  LS_FIELDS(ShareStored, snapshot, share, shares)
 };
 
 // The storage lacks the frozen tensors of an open save, whose last share is for them: a worker must send it. If the
-// storage has them, it emits ShardStored instead.
+// storage has them, it emits ShareStored instead.
 struct FrozenShareMissing {
   SnapshotId snapshot;
   LS_FIELDS(FrozenShareMissing, snapshot)
 };
 
 // A share was lost in transit or refused: a broken stream or a bad checksum. This is not a failure of the storage.
-struct ShardBroken {
+struct ShareBroken {
   SnapshotId snapshot;
   uint32_t share = 0;
   uint32_t shares = 0;
   std::string message;
   Incarnation sender;
   bool wrong = false;  // the sender's bytes are not the announced ones; else its stream broke
-  LS_FIELDS(ShardBroken, snapshot, share, shares, message, sender, wrong)
+  LS_FIELDS(ShareBroken, snapshot, share, shares, message, sender, wrong)
 };
 
 // StoreManifest is done: everything is fsynced in staging. `recomputed` is the digest of the state as computed from the
@@ -173,7 +173,7 @@ struct BurstEnds {
 };
 
 LS_ONE_OF(Event,
-          std::variant<Tick, FromWorker, SessionClosed, HeartbeatReceived, PlanStored, ShardStored, ShardBroken,
+          std::variant<Tick, FromWorker, SessionClosed, HeartbeatReceived, PlanStored, ShareStored, ShareBroken,
                        ManifestStored, Published, StorageFailed, RepairRecorded, RepairFailed, TermLost, ProcessExited,
                        StopRequested, DrainRequested, BurstBegins, BurstEnds, FrozenShareMissing>);
 

@@ -32,14 +32,14 @@ class JoinBackoff {
   static constexpr absl::Duration kLongest = absl::Minutes(5);
   static constexpr uint32_t kMostDoublings = 16;
 
-  using Who = std::pair<std::string, std::string>;  // host, name
+  using WorkerKey = std::pair<std::string, std::string>;  // host, name
 
   // `who` becomes a member while the job stands at `step`.
-  void Joined(const Who& who, uint64_t step) {
+  void Joined(const WorkerKey& who, uint64_t step) {
     if (joined_.size() < kMaxWorkers || joined_.count(who) != 0) joined_[who] = step;
   }
   // `who` is lost while the job stands at `step`. Returns how long it may end no generation; zero if there is no pause.
-  absl::Duration Lost(const Who& who, uint64_t step, absl::Time now) {
+  absl::Duration Lost(const WorkerKey& who, uint64_t step, absl::Time now) {
     const auto joined = joined_.find(who);
     if (joined == joined_.end()) return absl::ZeroDuration();
     const uint64_t worth = joined->second + kSteps;
@@ -57,12 +57,12 @@ class JoinBackoff {
     return pause;
   }
   // How often in a row `who` was lost soon after it had joined.
-  uint32_t Losses(const Who& who) const {
+  uint32_t Losses(const WorkerKey& who) const {
     const auto found = losers_.find(who);
     return found == losers_.end() ? 0 : found->second.losses;
   }
   // Whether `who` may end a generation.
-  bool MayAsk(const Who& who, absl::Time now) const {
+  bool MayAsk(const WorkerKey& who, absl::Time now) const {
     const auto found = losers_.find(who);
     return found == losers_.end() || now >= found->second.until;
   }
@@ -98,8 +98,8 @@ class JoinBackoff {
     absl::Time until = absl::InfinitePast();
   };
 
-  std::map<Who, uint64_t> joined_;  // members and former members → the job's step when they joined
-  std::map<Who, Loser> losers_;
+  std::map<WorkerKey, uint64_t> joined_;  // members and former members → the job's step when they joined
+  std::map<WorkerKey, Loser> losers_;
   std::optional<absl::Time> first_fits_;
 };
 

@@ -13,7 +13,8 @@ void Newcomers::Lost(const CoreContext& context, const std::string& host, const 
                                " no generation is ended for it; it may join one that is formed meanwhile"));
 }
 
-bool Newcomers::Fit(const CoreContext& context, const GenerationLife::Current& current, const Reachability& pairs) {
+bool Newcomers::ShouldEndGeneration(const CoreContext& context, const GenerationLife::Current& current,
+                                    const Reachability& pairs) {
   if (current.members.size() >= Capacity(context.policy)) return false;
   bool fits = false;
   bool more = false;  // are on their way

@@ -26,7 +26,8 @@ class Newcomers {
   // Whether the worker may end a generation.
   bool MayAsk(const Worker& worker, absl::Time now) const { return joins_.MayAsk({worker.host, worker.name()}, now); }
   // Whether to end `current` for workers that could step with its members.
-  bool Fit(const CoreContext& context, const GenerationLife::Current& current, const Reachability& pairs);
+  bool ShouldEndGeneration(const CoreContext& context, const GenerationLife::Current& current,
+                           const Reachability& pairs);
 
   absl::Time NextDeadline(absl::Time now) const { return joins_.NextDeadline(now); }
   void ShiftDeadlines(absl::Duration gap) { joins_.ShiftDeadlines(gap); }

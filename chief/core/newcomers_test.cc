@@ -15,7 +15,7 @@ struct Steps : CoreFixture {
     current.members = {worker(0).member};
     current.ids = {Id(0)};
   }
-  bool Fit() { return newcomers.Fit(Now(), current, pairs); }
+  bool ShouldEndGeneration() { return newcomers.ShouldEndGeneration(Now(), current, pairs); }
 
   GenerationLife::Current current;
   Newcomers newcomers;
@@ -23,32 +23,32 @@ struct Steps : CoreFixture {
 
 TEST_CASE("newcomers: one that reaches all members ends the generation, once no other is about to", "[core]") {
   Steps steps;
-  CHECK_FALSE(steps.Fit());
+  CHECK_FALSE(steps.ShouldEndGeneration());
 
   steps.Meet({0, 1});
-  CHECK_FALSE(steps.Fit());  // worker-2 may be ready for it in a moment
+  CHECK_FALSE(steps.ShouldEndGeneration());  // worker-2 may be ready for it in a moment
   steps.pairs.Failed(steps.Id(2), steps.Id(0), steps.now);
-  CHECK(steps.Fit());
+  CHECK(steps.ShouldEndGeneration());
 }
 
 TEST_CASE("newcomers: the first one waits a moment for those on their way, no longer", "[core]") {
   Steps steps;
   steps.Meet({0, 1});
   steps.worker(2).stage = Worker::Stage::kPreparing;
-  CHECK_FALSE(steps.Fit());
+  CHECK_FALSE(steps.ShouldEndGeneration());
   steps.now += JoinBackoff::kTogether;
-  CHECK(steps.Fit());
+  CHECK(steps.ShouldEndGeneration());
 }
 
 TEST_CASE("newcomers: nobody fits into a full generation, and who leaves does not join", "[core]") {
   Steps steps;
   steps.Meet({0, 1, 2});
-  CHECK(steps.Fit());
+  CHECK(steps.ShouldEndGeneration());
   steps.worker(1).leaving = steps.worker(2).leaving = true;
-  CHECK_FALSE(steps.Fit());
+  CHECK_FALSE(steps.ShouldEndGeneration());
   steps.worker(1).leaving = false;
   steps.policy.max_workers = 1;
-  CHECK_FALSE(steps.Fit());
+  CHECK_FALSE(steps.ShouldEndGeneration());
 }
 
 TEST_CASE("newcomers: who is lost soon after it joined, again and again, ends no generation for a while", "[core]") {
@@ -61,9 +61,9 @@ TEST_CASE("newcomers: who is lost soon after it joined, again and again, ends no
   }
 
   CHECK(steps.TakeActions().size() == 1);  // people hear of it
-  CHECK_FALSE(steps.Fit());
+  CHECK_FALSE(steps.ShouldEndGeneration());
   steps.now += JoinBackoff::kFirst;
-  CHECK(steps.Fit());
+  CHECK(steps.ShouldEndGeneration());
 }
 
 }  // namespace

@@ -132,7 +132,7 @@ void ChiefLoop::LookAtStorage(absl::Time now) {
 void ChiefLoop::TakeTurn() {
   const auto handle = [this](Input input) {
     if (burst_.Begins(inputs_.size())) Step(BurstBegins{});
-    if (auto* question = std::get_if<Question>(&input)) {
+    if (auto* question = std::get_if<LoopTask>(&input)) {
       (*question)();
     } else {
       Step(std::get<Event>(input));
@@ -190,7 +190,7 @@ void ChiefLoop::TellPosition() {
   SetLogPosition(position.first.term, position.first.counter, position.second);
 }
 
-void ChiefLoop::Post(Question question) { inputs_.Push(std::move(question)); }
+void ChiefLoop::Post(LoopTask question) { inputs_.Push(std::move(question)); }
 
 void ChiefLoop::Perform(const StepsAgreed& action) {
   progress_.SetWorkers(core_.member_count());
@@ -207,7 +207,7 @@ void ChiefLoop::Perform(const EvaluationDone& action) {
   hooks_->Evaluated(static_cast<int64_t>(action.step));
 }
 
-void ChiefLoop::Perform(const SampleTold& action) {
+void ChiefLoop::Perform(const RecordSample& action) {
   progress_.On(action);
   records_.Sampled(Now(), static_cast<int64_t>(action.step), action.text);
   storage_.Post([this, action] {

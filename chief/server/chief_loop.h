@@ -94,11 +94,11 @@ class ChiefLoop {
 
  private:
   static constexpr absl::Duration kNewsWithin = absl::Milliseconds(200);
-  using Question = std::function<void()>;
-  using Input = std::variant<Event, Question>;
+  using LoopTask = std::function<void()>;
+  using Input = std::variant<Event, LoopTask>;
   using DrainAnswer = std::promise<absl::StatusOr<std::vector<std::string>>>;
 
-  void Post(Question question);
+  void Post(LoopTask question);
   // Runs `answer` on the loop's thread and returns its result. Codes as Ask.
   template <typename Answer>
   absl::StatusOr<Answer> AskFor(std::function<Answer()> answer);
@@ -125,8 +125,8 @@ class ChiefLoop {
   void Perform(const WentBack& action);
   void Perform(const StepsAgreed& action);
   void Perform(const EvaluationDone& action);
-  void Perform(const SampleTold& action);
-  void Perform(const ObservationTold& action);
+  void Perform(const RecordSample& action);
+  void Perform(const RecordObservation& action);
   void Perform(const WorkerChanged& action);
   void Perform(const WorkerCounters& action);
   void Perform(const Announce& action);
@@ -142,7 +142,7 @@ class ChiefLoop {
   void ServeHooks(absl::Time now);
   HookFacts FactsForHooks();
   // Stores a trace, if this piece completes it.
-  void KeepTrace(const ObservationTold& told, const TracePiece& piece);
+  void KeepTrace(const RecordObservation& told, const TracePiece& piece);
   // The hooks that fired, and the checkpoint with which the job ended by itself.
   HookMarks MarksAtEnd();
   // Whether a request or a hook stopped the job before it was done.

@@ -23,7 +23,7 @@ absl::StatusOr<Answer> ChiefLoop::AskFor(std::function<Answer()> answer) {
   auto promise = std::make_shared<std::promise<Answer>>();
   std::future<Answer> future = promise->get_future();
   const auto ask = [promise, answer = std::move(answer)] { promise->set_value(answer()); };
-  if (!inputs_.TryPush(Question(ask))) return absl::UnavailableError("the chief is ending, or too busy");
+  if (!inputs_.TryPush(LoopTask(ask))) return absl::UnavailableError("the chief is ending, or too busy");
   if (future.wait_for(kAnswerLimit) != std::future_status::ready) {
     return absl::DeadlineExceededError("the chief is too busy to answer");
   }
@@ -55,7 +55,7 @@ absl::StatusOr<std::vector<std::string>> ChiefLoop::Drain(DrainRequested request
     drain_answers_[request.request] = answer;
     Step(request);
   };
-  if (!inputs_.TryPush(Question(ask))) return absl::UnavailableError("the chief is ending, or too busy");
+  if (!inputs_.TryPush(LoopTask(ask))) return absl::UnavailableError("the chief is ending, or too busy");
   if (future.wait_for(kDrainLimit) != std::future_status::ready) {
     return absl::DeadlineExceededError(
         "the chief or its storage is too busy to answer; `lockstep status` shows what "
@@ -75,7 +75,7 @@ absl::StatusOr<std::string> ChiefLoop::ChangeCheckpoint(CheckpointChange change,
       answer->set_value(changed);
     });
   };
-  if (!inputs_.TryPush(Question(ask))) return absl::UnavailableError("the chief is ending, or too busy");
+  if (!inputs_.TryPush(LoopTask(ask))) return absl::UnavailableError("the chief is ending, or too busy");
   if (future.wait_for(kChangeLimit) != std::future_status::ready) {
     return absl::DeadlineExceededError("the storage is still at it; `lockstep checkpoint ls` shows what is done");
   }

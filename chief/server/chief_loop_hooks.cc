@@ -111,7 +111,7 @@ void ChiefLoop::FinishHooks() {
     if (stop_posted_) hooks_->Cancel();
     // People may still ask how the job is; events of workers mean nothing any more.
     if (auto input = inputs_.Pop(kLookEvery); input.has_value()) {
-      if (auto* question = std::get_if<Question>(&*input)) (*question)();
+      if (auto* question = std::get_if<LoopTask>(&*input)) (*question)();
     }
     if (clock_.Now() < next_lines) continue;
     writer_.WriteLog();
@@ -120,7 +120,7 @@ void ChiefLoop::FinishHooks() {
   hooks_->TellDropped();
 }
 
-void ChiefLoop::Perform(const ObservationTold& action) {
+void ChiefLoop::Perform(const RecordObservation& action) {
   if (action.content.size() > kMostObservationBytes) {
     LS_LOG(warn, "hook ", action.hook, " of step ", action.step, ": ", action.content.size(),
            " bytes of statistics are too many; name fewer tensors");
@@ -132,7 +132,7 @@ void ChiefLoop::Perform(const ObservationTold& action) {
   records_.Observed(Now(), action.hook, static_cast<int64_t>(action.step), observed);
 }
 
-void ChiefLoop::KeepTrace(const ObservationTold& told, const TracePiece& piece) {
+void ChiefLoop::KeepTrace(const RecordObservation& told, const TracePiece& piece) {
   std::optional<WholeTrace> trace = traces_.Take(told.hook, static_cast<int64_t>(told.step), piece);
   if (!trace.has_value()) return;
   storage_.Post([store = options_.store, hook = told.hook, step = told.step, trace = *std::move(trace)] {

@@ -42,7 +42,7 @@ void ChiefLoop::Perform(const OpenSave& action) {
     if (absl::IsFailedPrecondition(there.status())) return;  // given up meanwhile
     if (!there.ok()) return PostStorageFailure(action.snapshot, there.status());
     if (*there) {
-      Post(ShardStored{action.snapshot, action.shares - 1, action.shares}, true);
+      Post(ShareStored{action.snapshot, action.shares - 1, action.shares}, true);
     } else {
       Post(FrozenShareMissing{action.snapshot}, true);
     }
@@ -126,7 +126,7 @@ void ChiefLoop::Perform(const RecordRepair& action) {
     for (const std::string& message : messages) LS_LOG(warn, message);
     if (repair.ok()) {
       const std::string path = options_.store->DescribeCheckpoint(repair->checkpoint.step);
-      return Post(Question([this, done = *repair, path] { OnRepaired(done, path); }));
+      return Post(LoopTask([this, done = *repair, path] { OnRepaired(done, path); }));
     }
     if (IsFenced(repair.status())) {
       Post(TermLost{options_.config.recovered.term + 1}, true);
@@ -158,7 +158,7 @@ void ChiefLoop::OnPublished(const SnapshotId& snapshot, const absl::StatusOr<Pub
                             bool amended) {
   if (!published.ok()) return PostStorageFailure(snapshot, published.status());
   for (const std::string& message : published->messages) LS_LOG(info, message);
-  Post(Question([this, snapshot, path = published->path, amended] {
+  Post(LoopTask([this, snapshot, path = published->path, amended] {
     last_checkpoint_ = options_.store->Describe(path);
     if (!amended) {
       progress_.SavePublished(clock_.Now(), snapshot);

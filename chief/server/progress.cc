@@ -77,7 +77,7 @@ void Progress::On(const EvaluationDone& action) {
   options_.tell(event);
 }
 
-void Progress::On(const SampleTold& action) {
+void Progress::On(const RecordSample& action) {
   options_.tell({.name = "sample",
                  .text = absl::StrCat("sample of step ", action.step, ":\n", action.text),
                  .fields = {{"step", static_cast<int64_t>(action.step)}, {"sample", action.text}}});

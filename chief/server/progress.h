@@ -52,7 +52,7 @@ class Progress {
   void SetWorkers(size_t workers) { workers_ = workers; }
   void On(absl::Time now, const StepsAgreed& action);
   void On(const EvaluationDone& action);
-  void On(const SampleTold& action);
+  void On(const RecordSample& action);
   void On(const StoreManifest& action) { board_.Follow(action.ledger); }
   void On(const AmendManifest& action) { board_.Follow(action.ledger); }
   void On(const WorkerCounters& action);

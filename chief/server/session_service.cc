@@ -198,12 +198,12 @@ grpc::Status SessionService::UploadShare(grpc::ServerContext* call, grpc::Server
   reply->set_accepted(status.ok());
   reply->set_message(std::string(status.message()));
   if (status.ok()) {
-    context_.post(ShardStored{*id, header.share(), header.shares()}, true);
+    context_.post(ShareStored{*id, header.share(), header.shares()}, true);
   } else if (MayPass(status)) {
     context_.post(StorageFailed{*id, std::string(status.message()), /*may_pass=*/true}, true);
   } else {
     const proto::Incarnation& sender = header.fence().incarnation();
-    context_.post(ShardBroken{*id, header.share(), header.shares(), std::string(status.message()),
+    context_.post(ShareBroken{*id, header.share(), header.shares(), std::string(status.message()),
                               Incarnation{sender.high(), sender.low()}, absl::IsDataLoss(status)},
                   true);
   }

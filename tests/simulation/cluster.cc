@@ -31,7 +31,7 @@ Cluster::Cluster(uint64_t seed, ClusterSettings cluster_settings, std::ostream* 
                                       [this](std::string what) { oracle->Violation(std::move(what)); })),
       disk(settings.make_disk ? settings.make_disk(this) : std::make_unique<ModelDisk>(this, oracle.get())),
       current_(settings.workers, nullptr),
-      mortal_(settings.workers, true) {
+      restartable_(settings.workers, true) {
   if (settings.fabric_limits.has_value()) fabric->Watch(*settings.fabric_limits);
 }
 
@@ -53,7 +53,7 @@ void Cluster::StartChief(HostId host) {
 }
 
 void Cluster::StartWorker(int slot) {
-  if (done_ || current_[slot] != nullptr || !mortal_[slot]) return;
+  if (done_ || current_[slot] != nullptr || !restartable_[slot]) return;
   const Incarnation incarnation{0, workers.size() + 1};
   workers.push_back(std::make_unique<SimWorker>(this, slot, world->StartProcess(HostOf(slot)), incarnation));
   SimWorker* worker = workers.back().get();
@@ -122,7 +122,7 @@ void Cluster::WorkerGone(SimWorker* worker, ProcessEnd end) {
       return;
     }
     if (end.exit_code != 70 && Final(end.exit_code)) {
-      mortal_[worker->slot()] = mortal_[worker->slot()] && end.exit_code == 0;
+      restartable_[worker->slot()] = restartable_[worker->slot()] && end.exit_code == 0;
       return;
     }
   }

@@ -76,7 +76,7 @@ class Cluster {
   // Hosts from which workers cannot reach any chief.
   std::set<HostId> cut_off;
   // The worker of this slot is not restarted any more.
-  void NeverRestart(int slot) { mortal_[slot] = false; }
+  void NeverRestart(int slot) { restartable_[slot] = false; }
 
   // Called by the processes themselves.
   void WorkerExited(SimWorker* worker, int exit_code);
@@ -132,7 +132,7 @@ class Cluster {
   uint64_t progress() const { return slices_ + static_cast<uint64_t>(oracle->applied() + oracle->commits()); }
   // The number of ends of worker processes, for any reason.
   size_t ends() const { return ends_; }
-  bool mortal(int slot) const { return mortal_[slot]; }
+  bool restartable(int slot) const { return restartable_[slot]; }
   bool done() const { return done_; }
   const std::string& failure() const { return failure_; }
 
@@ -157,7 +157,7 @@ class Cluster {
   void NoteEvidence(const SimWorker& lost);
 
   std::vector<SimWorker*> current_;  // by slot; null while none runs
-  std::vector<bool> mortal_;         // by slot: whether it is restarted
+  std::vector<bool> restartable_;    // by slot: whether it is restarted
   std::map<Incarnation, SimWorker*> by_incarnation_;
   SimChief* newest_chief_ = nullptr;
   SimChief* address_ = nullptr;

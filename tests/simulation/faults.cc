@@ -116,7 +116,7 @@ void Faults::CannotPrepare(int slot, Random& random) {
   // It never comes back: only where the others are enough.
   uint32_t others = 0;
   for (int other = 0; other < cluster_->settings.workers; ++other) {
-    others += other != slot && cluster_->mortal(other) ? 1 : 0;
+    others += other != slot && cluster_->restartable(other) ? 1 : 0;
   }
   if (others < cluster_->settings.policy.min_workers) return;
   const auto problem = static_cast<PrepareProblem>(random.Below(5));

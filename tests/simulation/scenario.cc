@@ -157,7 +157,7 @@ class Schedule {
     // A core of hosts lives on, large enough to train; the rest is dead.
     std::vector<int> slots;
     for (int slot = 0; slot < cluster_.settings.workers; ++slot) {
-      if (cluster_.mortal(slot)) slots.push_back(slot);
+      if (cluster_.restartable(slot)) slots.push_back(slot);
     }
     for (size_t i = slots.size(); i > 1; --i) std::swap(slots[i - 1], slots[random_.Below(i)]);
     const auto able = static_cast<int64_t>(slots.size());

@@ -93,8 +93,8 @@ class SimChief {
   void Perform(const chief::WentBack&) {}
   void Perform(const chief::StepsAgreed& action);
   void Perform(const chief::EvaluationDone& action);
-  void Perform(const chief::SampleTold&) {}
-  void Perform(const chief::ObservationTold&) {}
+  void Perform(const chief::RecordSample&) {}
+  void Perform(const chief::RecordObservation&) {}
   void Perform(const chief::WorkerChanged& action);
   void Perform(const chief::WorkerCounters& action);
   void Perform(const chief::DrainDecided& action);

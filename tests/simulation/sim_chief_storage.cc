@@ -27,14 +27,14 @@ void SimChief::ShareCame(const IncomingShare& share, const Incarnation& sender, 
                             answer = std::move(answer)](const absl::Status& taken) {
     if (taken.ok()) {
       answer(true);
-      return Step(chief::ShardStored{id, share, shares});
+      return Step(chief::ShareStored{id, share, shares});
     }
     if (absl::IsFailedPrecondition(taken)) return answer(false);  // no such save is open any more
     if (absl::IsDataLoss(taken)) ++damaged_;
     if (absl::IsAborted(taken) || MayPass(taken)) {
       Failed(id, taken);
     } else {
-      Step(chief::ShardBroken{id, share, shares, std::string(taken.message()), sender, absl::IsDataLoss(taken)});
+      Step(chief::ShareBroken{id, share, shares, std::string(taken.message()), sender, absl::IsDataLoss(taken)});
     }
     if (!absl::IsAborted(taken)) answer(false);
   });
