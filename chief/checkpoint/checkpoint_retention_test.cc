@@ -88,7 +88,7 @@ TEST_CASE("checkpoint: a save that failed behind its rename does not push out th
   }
 }
 
-TEST_CASE("checkpoint: what retention could not remove does not take a step with it that is computed again",
+TEST_CASE("checkpoint: a leftover that retention could not remove does not replace the same step, computed again",
           "[checkpoint]") {
   int left = 0;
   bool finished = false;

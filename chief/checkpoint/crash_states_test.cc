@@ -150,7 +150,8 @@ TEST_CASE("crash states: a cut of the power at every operation of everything tha
   std::cout << states << " states after a cut of the power\n";
 }
 
-TEST_CASE("crash states: kill, start again, cut the power: what the second one stood by is durable", "[checkpoint]") {
+TEST_CASE("crash states: after a kill, a new start and a power cut, what the second process relied on is durable",
+          "[checkpoint]") {
   int64_t states = 0;
   for (const Act& act : Acts()) {
     for (int64_t at = 0, done = 0; done == 0; ++at) {

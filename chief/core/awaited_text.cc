@@ -21,7 +21,7 @@ std::string DelayText(const AwaitedFacts& facts) {
   if (backoff.Pauses(now)) {
     const absl::Duration left = absl::Ceil(backoff.until() - now, absl::Seconds(1));
     return absl::StrCat("the next generation, in ", absl::FormatDuration(left), ": ", backoff.fruitless(),
-                        " in a row broke without a step, the last one so: ", backoff.cause());
+                        " generations in a row ended before a step, the last one because: ", backoff.cause());
   }
   std::set<Incarnation> earlier;
   for (const Worker* worker : facts.context.roster.InOrder()) {

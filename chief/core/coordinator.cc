@@ -69,7 +69,7 @@ std::vector<Action> Coordinator::Step(absl::Time now, const Event& event) {
   if (broken.empty()) return actions;
   // Nothing of what was decided is carried out.
   life_.End();
-  return {Exit{kExitBug, absl::StrCat("the chief is wrong about the job, which is a defect of it: ", broken,
+  return {Exit{kExitBug, absl::StrCat("a defect of the chief: its view of the job contradicts itself: ", broken,
                                       ". Nothing was published since step ", published_before.step,
                                       "; start the job again, and it goes on from there")}};
 }

@@ -58,7 +58,8 @@ TEST_CASE("coordinator: under `fast` a generation that broke while it was formin
   CHECK_FALSE(form.restore.has_value());
 }
 
-TEST_CASE("coordinator: under `fast` who wakes with a higher step of another life receives the state", "[core]") {
+TEST_CASE("coordinator: under `fast` a worker that wakes with a higher step of another lineage receives the state",
+          "[core]") {
   ChiefHarness chief({.workers = 3, .policy = Fast()});
   chief.StepTo(9);
   FakeWorker& sleeper = chief.worker(2);

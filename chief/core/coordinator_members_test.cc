@@ -100,7 +100,7 @@ TEST_CASE("members: a pair that cannot talk costs one of the two, not the job", 
   CHECK(chief.worker(2).position == Position{5, 0});
 }
 
-TEST_CASE("members: when nobody is named, every pair of the generation proves itself again", "[core]") {
+TEST_CASE("members: when no member is accused, every pair of the generation is tested again", "[core]") {
   ChiefHarness chief({.workers = 3});
   chief.StepTo(5);
   Cut(chief, 0, 1);

@@ -64,7 +64,7 @@ TEST_CASE("leavers: nobody goes while it steps, or while what others hold is not
   CHECK(NextStepOf(test.Now(), listens, test.Saves(), test.worker(0), std::nullopt) == LeaverStep::kWaits);
 }
 
-TEST_CASE("leavers: who steps may hold anything, who was parted by a repair or is of another job's life nothing",
+TEST_CASE("leavers: a member may hold any state; a worker of a discarded or another lineage holds none that counts",
           "[core]") {
   Resting test;
   CHECK_FALSE(test.MayHold(0));

@@ -72,7 +72,7 @@ TEST_CASE("preparation: a plan that is none is refused with its maker", "[core]"
   CHECK(refusal->code == kExitBadJob);
 }
 
-TEST_CASE("preparation: ready is who has the job's plan and the job's data", "[core]") {
+TEST_CASE("preparation: a worker is ready once it has the job's plan and the job's data", "[core]") {
   Fresh test("plan");
   const auto prepared = [&](int index, const Ready& ready) {
     return test.preparation.Prepared(test.Now(), test.worker(index), ready, test.pairs);

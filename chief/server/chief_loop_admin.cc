@@ -77,7 +77,8 @@ absl::StatusOr<std::string> ChiefLoop::ChangeCheckpoint(CheckpointChange change,
   };
   if (!inputs_.TryPush(LoopTask(ask))) return absl::UnavailableError("the chief is ending, or too busy");
   if (future.wait_for(kChangeLimit) != std::future_status::ready) {
-    return absl::DeadlineExceededError("the storage is still at it; `lockstep checkpoint ls` shows what is done");
+    return absl::DeadlineExceededError(
+        "the storage has not finished yet; `lockstep checkpoint ls` shows what it has done");
   }
   return future.get();
 }

@@ -26,7 +26,8 @@ absl::StatusOr<std::vector<Drain>> ReadDrains(const Storage& storage) {
     Drain drain;
     const bool whole = words.size() == 2 && absl::CUnescape(words[0], &drain.target) &&
                        absl::CUnescape(words[1], &drain.host) && !drain.target.empty();
-    if (!whole) return absl::DataLossError(absl::StrCat(shown, " was damaged: a line of it is no name with its host"));
+    if (!whole)
+      return absl::DataLossError(absl::StrCat(shown, " is damaged: one of its lines is not a name and a host"));
     drains.push_back(std::move(drain));
   }
   return drains;

@@ -150,9 +150,9 @@ std::vector<Finding> DescribeHost(const HostFacts& facts) {
       MakeFinding(facts.open_files >= kFewFiles, "open files", absl::StrCat(facts.open_files),
                   "a chief needs four for each worker: raise the hard limit (ulimit -Hn, LimitNOFILE= of "
                   "systemd, --ulimit nofile= of containers)"));
-  findings.push_back(MakeFinding(facts.shows_stacks, "dumps",
-                                 facts.shows_stacks ? "a process that hangs is seen into" : "none",
-                                 "/proc or memfd_create is closed here, so nobody can say at what a process hangs"));
+  findings.push_back(MakeFinding(
+      facts.shows_stacks, "dumps", facts.shows_stacks ? "stacks of a process that hangs can be read" : "none",
+      "/proc or memfd_create is closed here, so the stacks of a process that hangs cannot be shown"));
   findings.push_back(
       MakeFinding(facts.fast_encryption, "encryption",
                   facts.fast_encryption ? "by the processor" : "slow: the processor does not compute AES",

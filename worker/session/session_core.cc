@@ -38,7 +38,7 @@ std::vector<Action> SessionCore::Step(absl::Time now, const Event& event) {
   if (broken.empty()) return std::move(actions_);
   // Nothing of what was decided is carried out; the chief hears of it as of any other error.
   actions_.clear();
-  On(InternalError{kExitBug, absl::StrCat("this worker is wrong about itself, which is a defect of it: ", broken,
+  On(InternalError{kExitBug, absl::StrCat("a defect of the worker: its view of itself contradicts itself: ", broken,
                                           ". The other workers go on; started again, it joins them")});
   return std::move(actions_);
 }
