@@ -8,7 +8,7 @@ libraries_serve() {  # PRECISION PLAN
   local precision=$1 plan=$2 all slow
   local ops='Gemm|MatMul|BatchMatMul|Conv|ConvTranspose|ConvGradInput|ConvGradWeight'
   [ "$precision" != bf16 ] || ops+='|Attention|AttentionGrad'
-  all=$(awk -v ops="^($ops)$" '/^      / && NF >= 3 && $(NF - 1) ~ ops' "$plan")
+  all=$(awk -v ops="^($ops)$" '/^      [^ ]/ && NF >= 3 && $(NF - 1) ~ ops' "$plan")
   slow=$(grep -E ' (widened:|own:)[^ ]*$' <<<"$all" || true)
   served_summary="$(grep -c . <<<"$all" || true) nodes, $(grep -c . <<<"$slow" || true) by own kernels"
   [ -z "$slow" ] || printf '%s\n' "$slow"
