@@ -1,4 +1,4 @@
-// An account for people.
+// Renders an account as text for people.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_WORKER_ACCOUNT_ACCOUNT_TEXT_H_
@@ -10,8 +10,8 @@
 
 namespace lockstep::worker {
 
-// The whole: what the step is, a table by kind of kernel, the nodes that cost most, communication, what a second and
-// the peak amount to, and every assumption that entered.
+// The full report: the step's sizes, a table by kind of kernel, the most expensive nodes, communication, throughput and
+// the share of the machine's peak, and every assumption that entered.
 std::string AccountText(const WrittenStep& step, const Machine& machine, const Account& account);
 
 }  // namespace lockstep::worker

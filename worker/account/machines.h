@@ -1,4 +1,4 @@
-// GPUs as their makers describe them: what an account compares a step with.
+// The data-sheet rates of the GPUs that an account can price a step for.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_ACCOUNT_MACHINES_H_
@@ -18,14 +18,14 @@ struct Machine {
   double bf16_tflops;
   double fp16_tflops;
   double tf32_tflops;
-  double fp32_tflops;  // outside of the matrix units
+  double fp32_tflops;  // of the ordinary float units, without tensor cores
   double memory_gbs;
   double l2_mb;
   int multiprocessors;
   double link_gbs;     // to the other GPUs of its node, each way
   double network_gbs;  // to other nodes, each way, of one 400 Gbit/s adapter
   double bus_gbs;      // to the host, each way
-  const char* source;
+  const char* source;  // the data sheet
 
   double operations_per_second(Units units) const;
 };
@@ -34,7 +34,7 @@ struct Machine {
 inline constexpr int kGpusOfNode = 8;
 
 absl::Span<const Machine> Machines();
-// InvalidArgument lists what there is.
+// InvalidArgument when there is none of that name; the message lists the known names.
 absl::StatusOr<Machine> FindMachine(absl::string_view name);
 
 }  // namespace lockstep::worker

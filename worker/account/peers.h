@@ -1,7 +1,8 @@
-// The communicator of rank 0 among ranks that are not there: they say what rank 0 says, contribute nothing, and every
-// call ends at once. Buckets that are handed to it for reduction on devices are written on the tape.
+// A fake communicator that plays rank 0 of a generation whose other ranks do not exist. Every call completes at once;
+// the absent ranks agree with rank 0 in control words and add nothing to sums. Buckets for reduction on devices are
+// written on the tape.
 //
-// Threading: as communicator.h.
+// Threading: owned by the thread that owns the tape.
 #ifndef LOCKSTEP_WORKER_ACCOUNT_PEERS_H_
 #define LOCKSTEP_WORKER_ACCOUNT_PEERS_H_
 
@@ -16,7 +17,7 @@ struct PeersOptions {
   int ranks = 1;
   int logical_shards = 1;
   int tensors = 0;       // of the gradient layout
-  int stream = 0;        // that computes, by its number on the tape
+  int stream = 0;        // the compute stream's number on the tape
   Tape* tape = nullptr;  // outlives the communicator
 };
 

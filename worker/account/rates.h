@@ -1,5 +1,5 @@
-// How good works are at what bounds them, and how long one takes. Every number that is no peak of a data sheet stands
-// here, with what it was taken from.
+// The efficiency of each kind of kernel, as a share of the machine's peak, and the time of one kernel that follows
+// (roofline model). Every number that is not a peak from a data sheet stands here, with its source.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_ACCOUNT_RATES_H_
@@ -13,15 +13,15 @@
 
 namespace lockstep::worker {
 
-// What an account assumes of kernels.
+// How efficient an account assumes the kernels to be.
 enum class Level : uint8_t {
-  kPeak,       // nothing is lost: no step can be faster
-  kReachable,  // each is as good as the best that was measured of its sort
-  kToday,      // each is as good as it was measured
+  kPeak,       // all run at the machine's peak, without overheads: a lower bound of the step time
+  kReachable,  // each runs at the best rate that was measured of its kind
+  kToday,      // each runs at the rate that was measured for it
 };
 inline constexpr int kLevels = 3;
 
-// Shares of a peak; 0: does not apply.
+// Shares of the machine's peak in operations and in memory bytes; 0: does not apply.
 struct RateFacts {
   const char* name;
   double reachable_operations;
@@ -32,14 +32,14 @@ struct RateFacts {
 };
 const RateFacts& FactsOf(Rate rate);
 
-// What passes between works.
+// Latencies and losses besides the kernels themselves.
 struct Overheads {
-  double in_graph_us;    // a kernel of a graph begins after the one before it
-  double launch_us;      // a kernel that is queued by itself
-  double call_us;        // what the host takes to queue one
-  double gate_us;        // from the last pass's end until the host has queued the update
-  double collective_us;  // a call of NCCL, whatever its size
-  double links;          // share of a link's rate
+  double in_graph_us;    // the gap between two kernels of a replayed graph
+  double launch_us;      // the gap before a kernel that is launched by itself
+  double call_us;        // host time to queue one launch or replay
+  double gate_us;        // from the end of the last pass until the host has queued the update
+  double collective_us;  // latency of one NCCL call, whatever its size
+  double links;          // achieved share of a link's rate
 };
 Overheads OverheadsAt(Level level);
 
@@ -47,14 +47,15 @@ enum class Bound : uint8_t { kMemory, kMatrixUnits, kFloatUnits, kBus, kLaunch }
 const char* BoundName(Bound bound);
 
 struct Price {
-  double ms = 0;  // without overheads
+  double ms = 0;  // without Overheads
   Bound bound = Bound::kMemory;
 };
 Price PriceOf(const Work& work, const Machine& machine, Level level);
 
-// One bucket's reduction among `workers`, from and to device memory.
+// The time to reduce one bucket among `workers`, from and to device memory. `exact`: reduce-scatter of int64 sums, then
+// all-gather of float32; else an all-reduce of float32.
 double ReductionMs(int64_t elements, bool exact, int workers, const Machine& machine, Level level);
-// Bytes that leave a rank for it.
+// The bytes that one rank sends for that reduction.
 int64_t ReductionBytes(int64_t elements, bool exact, int workers);
 
 }  // namespace lockstep::worker

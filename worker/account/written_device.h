@@ -1,12 +1,11 @@
-// A device that writes down what is queued on it and does nothing of it: no memory is touched, and addresses mean
-// nothing but where they lie. Kernels, layouts and the arithmetic of a step are those of the device inside, so what is
-// written down is what that device would be given. The device inside is the CUDA device of host execution, by which the
-// launches of each work are counted.
+// A device that records the work queued on it instead of executing it. Its memory is reserved address space that is
+// never touched. The wrapped device, the CUDA device in host execution, chooses kernels, layouts and StepMath, so the
+// tape holds the work that a GPU would be given; its streams also count the launches of each piece of work.
 //
-// What is copied to the host is written as ones of float64: a loss, a count of labels and magnitudes that are finite.
-// So a step finds nothing wrong and is taken.
+// Copies to the host deliver float64 ones instead of data: as loss, label count or magnitude these are finite, so the
+// step runner sees a good step and goes on.
 //
-// Threading: as device.h.
+// Threading: owned by the thread that owns the tape.
 #ifndef LOCKSTEP_WORKER_ACCOUNT_WRITTEN_DEVICE_H_
 #define LOCKSTEP_WORKER_ACCOUNT_WRITTEN_DEVICE_H_
 
@@ -46,19 +45,19 @@ class WrittenDevice final : public device::Device {
 
   std::unique_ptr<device::Device> inner_;
   Tape* const tape_;
-  std::unique_ptr<device::Stream> counting_;  // of the device inside: captured, never run
+  std::unique_ptr<device::Stream> counting_;  // of `inner_`: launches on it are captured, never run
   std::unique_ptr<WrittenStepMath> step_math_;
   GradientValues gradients_;
   int streams_ = 0;
 };
 
-// How many launches `queue` makes on a stream of host execution, without doing any of them.
+// The number of kernel launches that `queue` makes on a stream of host execution; none of them is executed.
 absl::StatusOr<int> CountLaunches(device::Stream& counting,
                                   const std::function<absl::Status(device::Stream& inner)>& queue);
 
-// Which of a device's streams this is: entries of the tape have the same number. REQUIRES: of a WrittenDevice.
+// The stream's number, which its tape entries carry. REQUIRES: `stream` is of a WrittenDevice.
 int NumberOf(const device::Stream& stream);
-// Queues a work that has been added to the tape.
+// Queues a work that was added to the tape. REQUIRES: `stream` is of a WrittenDevice.
 absl::Status QueueWork(device::Stream& stream, int work);
 
 }  // namespace lockstep::worker

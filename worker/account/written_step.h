@@ -1,8 +1,8 @@
-// One training step of a job as a worker with a GPU queues it, written down on a machine without one: the plans are
-// drafted with the kernels of the CUDA device, the replica is bound to addresses that hold nothing, and the step runner
-// makes its steps, of which the last is kept. So what changes in the engine changes here.
+// Records one training step of a job as a worker with a GPU queues it, on a machine without a GPU. The plans use the
+// kernels of the CUDA device, the replica lies in address space without contents, and the real step runner runs a few
+// steps, of which the last is kept: a change of the step runner shows here without further work.
 //
-// Threading: thread-safe; the calling thread owns the device for the time of the call.
+// Threading: thread-safe; the device belongs to the calling thread during the call.
 #ifndef LOCKSTEP_WORKER_ACCOUNT_WRITTEN_STEP_H_
 #define LOCKSTEP_WORKER_ACCOUNT_WRITTEN_STEP_H_
 
@@ -23,14 +23,14 @@ struct WrittenStep {
   int workers = 1;
   int64_t samples = 0;               // of a step, over all workers
   int64_t positions_per_sample = 0;  // of token models; else 0
-  int64_t parameters = 0;            // trained values
-  int64_t input_bytes = 0;           // of rank 0's passes in a step, which come over the bus beside the passes
+  int64_t parameters = 0;            // number of trained values
+  int64_t input_bytes = 0;           // copied to rank 0's device per step, while it computes
   int64_t state_bytes = 0;
   int64_t buckets = 0;
 };
 
-// The step of rank 0 of `workers`. InvalidArgument where there are more workers than logical shards; Unimplemented and
-// others as of DraftPlansOn.
+// Records the step of rank 0 among `workers`. InvalidArgument when there are more workers than logical shards; other
+// errors are those of DraftPlansOn, such as Unimplemented for an op without a kernel.
 absl::StatusOr<WrittenStep> WriteStep(const MetaGraph& metagraph, const JobSpec& job, int workers);
 
 }  // namespace lockstep::worker

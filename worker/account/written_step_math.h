@@ -1,7 +1,7 @@
-// The arithmetic of a step behind its passes, written down: what each call moves, and the launches that the arithmetic
-// inside makes for it.
+// The StepMath of a WrittenDevice: records for each call the bytes that it would move and the launches that the wrapped
+// StepMath would make.
 //
-// Threading: as step_math.h.
+// Threading: owned by the thread that owns the tape.
 #ifndef LOCKSTEP_WORKER_ACCOUNT_WRITTEN_STEP_MATH_H_
 #define LOCKSTEP_WORKER_ACCOUNT_WRITTEN_STEP_MATH_H_
 
@@ -16,7 +16,7 @@ namespace lockstep::worker {
 
 class WrittenStepMath final : public device::StepMath {
  public:
-  // `counting` is a stream of the device of `inner`; all outlive this.
+  // `counting` is a stream of the device of `inner`. All three outlive this object.
   WrittenStepMath(device::StepMath* inner, Tape* tape, device::Stream* counting)
       : inner_(inner), tape_(tape), counting_(counting) {}
 
