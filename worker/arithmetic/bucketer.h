@@ -1,10 +1,10 @@
-// Lays the gradients of all trainable tensors into one flat float buffer, cuts it into buckets that are reduced as
-// soon as backward has filled them, and each bucket into one block per rank.
+// Lays out the gradients of all trainable tensors in one flat float buffer. The buffer is cut into buckets, each
+// reduced as soon as backward has filled it; a bucket is cut into one block per rank.
 //
 // Invariants
 //   * The layout is a function of the tensor sizes and the bucket size alone, never of the ranks.
 //   * Tensors keep their order and start 64-byte aligned; buckets start 256-byte aligned. A tensor is not split over
-//     buckets. Elements between tensors belong to nobody and stay zero.
+//     buckets. Padding between tensors stays zero.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_ARITHMETIC_BUCKETER_H_
@@ -29,14 +29,14 @@ struct FlatRange {
 
 struct Bucket {
   FlatRange range;
-  int first_tensor = 0;  // tensors [first_tensor, last_tensor) lie in it
+  int first_tensor = 0;  // the bucket holds tensors [first_tensor, last_tensor)
   int last_tensor = 0;
 };
 
 class GradientLayout {
  public:
-  // `tensor_sizes` in the order in which backward finishes them (elements, each > 0). A bucket takes tensors until it
-  // holds at least `bucket_bytes` of float32; a tensor larger than that has a bucket of its own.
+  // `tensor_sizes`: elements per tensor, each > 0, in the order in which backward finishes the gradients. A bucket
+  // takes tensors until it holds at least `bucket_bytes` of float32; a larger tensor has a bucket of its own.
   GradientLayout(absl::Span<const int64_t> tensor_sizes, int64_t bucket_bytes);
 
   int64_t total_elements() const { return total_elements_; }  // of the flat buffer, padding included
@@ -52,11 +52,11 @@ class GradientLayout {
   std::vector<Bucket> buckets_;
 };
 
-// Cuts `elements` into one block per rank: multiples of 16 elements except the last non-empty one, as equal as that
-// allows; later ranks may have none. The sizes add up to `elements`.
+// Cuts `elements` into one block per rank, as equal as possible: all are multiples of 16 elements except the last
+// non-empty one, and later ranks may get empty blocks. The sizes add up to `elements`.
 std::vector<int64_t> BlockSizes(int64_t elements, int ranks);
 
-// Which logical shards a rank computes: [first, last), as equal as possible, lower ranks take the extra ones.
+// The logical shards that a rank computes: [first, last), as equal as possible; lower ranks take the extra ones.
 // REQUIRES: 0 <= rank < ranks <= logical_shards.
 struct ShardRange {
   int first = 0;

@@ -1,5 +1,5 @@
-// The update of a run of elements in host memory, and the squares that clipping sums up: the fastest loops that this
-// machine has, which all give the same bits.
+// Updates a run of elements in host memory and sums squares for gradient clipping, with the widest instruction set that
+// the CPU has. All instruction sets give the same bits.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_WORKER_ARITHMETIC_ELEMENT_UPDATE_H_
@@ -11,11 +11,12 @@
 
 namespace lockstep::worker {
 
-// Updates in place, then moves the average to the new value, or copies that where `scalars` say so.
+// Updates values and slots in place. Then moves the average towards the new value, or copies it with
+// `scalars.copies_average`.
 void UpdateElements(const device::UpdateFormula& formula, const device::UpdateScalars& scalars,
                     const UpdateArrays& arrays);
 
-// The sum of squares in float64, in blocks of 4,096 elements, blocks in order.
+// The sum of squares in float64: blocks of 4,096 elements are summed each by itself and then added in order.
 double SumOfSquares(absl::Span<const float> values);
 
 }  // namespace lockstep::worker

@@ -1,4 +1,4 @@
-// What a rank contributes to exact sums (exact_sum.h), and with which exponents they are formed.
+// A rank's contribution to exact sums (exact_sum.h), and the exponents of their elements.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_ARITHMETIC_EXACT_ADDENDS_H_
@@ -11,8 +11,8 @@
 
 namespace lockstep::worker {
 
-// One addend per element: a fixed-point integer, which may be a sum already, or a float32 value, which is quantised
-// where it is added. The sum has the same bits either way; a value takes half the bytes. One of the two spans is empty.
+// One addend per element: either fixed-point integers, which may be partial sums, or float32 values, which the adder
+// quantises. The sum has the same bits either way; values take half the bytes. One of the two spans is empty.
 struct ExactAddends {
   absl::Span<const int64_t> integers;
   absl::Span<const float> values;

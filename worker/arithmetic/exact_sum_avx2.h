@@ -1,5 +1,6 @@
-// The AVX2 kernels of exact_sum, compiled for that instruction set alone. Called by exact_sum.cc where the CPU has it.
-// They include nothing but intrinsics: an inline function compiled here could be kept by the linker for everybody.
+// The AVX2 kernels of exact_sum, compiled with AVX2 enabled; exact_sum.cc calls them where the CPU has it. Header and
+// source include nothing but intrinsics: if an inline function were compiled here, the linker could pick this AVX2 copy
+// for the whole program.
 //
 // Threading: immutable (free functions).
 #ifndef LOCKSTEP_WORKER_ARITHMETIC_EXACT_SUM_AVX2_H_
@@ -17,11 +18,12 @@ uint32_t LargestMagnitude(const float* values, int64_t n);
 void Dequantize(const int64_t* sums, int64_t n, double scale, float* values);
 void Add(const int64_t* addends, int64_t n, int64_t* sums);
 
-// out = the float nearest to the sum of the quantised values and the integers, times unscale = 1 / scale.
+// out[i] = the float32 nearest to (sum of the quantised values[.][i] and of the integers[.][i]) * unscale, where
+// unscale = 1 / scale.
 void Sum(const float* const* values, size_t value_count, const int64_t* const* integers, size_t integer_count,
          int64_t n, double scale, double unscale, float* out);
-// The same of values alone. So many sums of integers of 50 bits are doubles, exactly. REQUIRES: at most kMostValues.
-// `limit`: the smallest magnitude, as float bits, from which on no value is rounded when it is quantised; 0: unknown.
+// The same without integers. Up to kMostValues integers of 50 bits have a sum that a double holds exactly. REQUIRES:
+// count <= kMostValues. `limit`: the smallest magnitude, as float bits, from which on quantising is exact; 0: unknown.
 inline constexpr size_t kMostValues = 8;
 void SumValues(const float* const* values, size_t count, int64_t n, double scale, double unscale, uint32_t limit,
                float* out);

@@ -1,6 +1,6 @@
-// The arithmetic of an update, one element at a time, by torch.optim's formulas: what the loops of a CPU and the
-// kernels of a GPU both call. Float32 without contraction; scalars were computed once per step in float64 (see
-// worker/arithmetic/optimizer.h).
+// The optimizer formulas for a single element, as in torch.optim. CPU loops and GPU kernels call the same functions.
+// All compute in float32 without contraction; the scalars were computed once per step in float64
+// (worker/arithmetic/optimizer.h).
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_ARITHMETIC_UPDATE_FORMULAS_H_
@@ -16,27 +16,27 @@ namespace lockstep::device {
 // Which formula updates a parameter: the same for all parameters of a job.
 struct UpdateFormula {
   enum class Kind : uint8_t {
-    kSgd,      // as many slots as there is momentum: none or one
-    kAdam,     // also AdamW, whose decay is a factor; two slots
-    kRmsProp,  // one slot, and one of momentum
+    kSgd,      // one slot with momentum, else none
+    kAdam,     // two slots; AdamW too, whose weight decay is decoupled (UpdateScalars::decay)
+    kRmsProp,  // one slot, two with momentum
     kAdagrad,  // one slot
-    kLion,     // one slot; decay is a factor
+    kLion,     // one slot; weight decay is decoupled
   };
   Kind kind = Kind::kSgd;
-  bool decays = false;    // weight_decay times the parameter is added to the gradient
+  bool decays = false;    // adds weight_decay * parameter to the gradient
   bool momentum = false;  // sgd, rmsprop
   bool nesterov = false;  // sgd, with momentum
 };
 
-// Everything of an update that is the same for all elements. The float members are rounded once from float64.
+// The scalars of an update, the same for all elements of a parameter. The float members are rounded once from float64.
 struct UpdateScalars {
-  float denominator = 1;   // the reduced sum is divided by it
-  float clip = 1;          // then multiplied by this
-  bool clips = false;      // whether to multiply at all
-  float weight_decay = 0;  // all but adamw and lion: times the parameter, added to the gradient
+  float denominator = 1;   // divides the reduced sum of gradients
+  float clip = 1;          // multiplies the mean gradient
+  bool clips = false;      // false: `clip` is 1
+  float weight_decay = 0;  // all but adamw and lion: gradient += weight_decay * parameter
   float lr = 0;            // all but adam
   float momentum = 0;      // sgd, rmsprop
-  float decay = 1;         // adamw, lion: 1 - lr * weight_decay, times the parameter
+  float decay = 1;         // adamw, lion: 1 - lr * weight_decay, multiplies the parameter
   float beta1 = 0;         // lion
   float one_minus_beta1 = 0;
   float beta2 = 0;
@@ -44,35 +44,38 @@ struct UpdateScalars {
   float step_size = 0;    // adam: lr / (1 - beta1^t)
   float correction2 = 1;  // adam: sqrt(1 - beta2^t)
   float epsilon = 0;
-  bool copies_average = false;  // the average becomes the new value
-  float average_rate = 0;       // else it moves by this share of the way to it
+  bool copies_average = false;  // the average of the parameters is set to the new value
+  float average_rate = 0;       // else average += average_rate * (value - average)
 };
 
-// The mean gradient, clipped: where nothing clips the factor is 1, which changes no bit.
+// The mean gradient, clipped. Without clipping the factor is 1, which changes no bit.
 LS_HD [[gnu::always_inline]] inline float MeanGradient(const UpdateScalars& s, float sum) {
   return sum / s.denominator * s.clip;
 }
 
-// The average, moved towards the parameter's new value. Not for copies_average.
+// The average, moved towards the parameter's new value. REQUIRES: !s.copies_average.
 LS_HD [[gnu::always_inline]] inline float MovedAverage(const UpdateScalars& s, float average, float value) {
   return average + s.average_rate * (value - average);
 }
 
-// The new value of a parameter's element, given the reduced sum of its gradient. `buffer` is its momentum, updated in
-// place; untouched without kMomentum.
+// The functions below return the new value of one element of a parameter, given `sum`, the reduced sum of its gradient,
+// and its old `value`; they update the slots in place. kDecays: UpdateFormula::decays.
+
+// torch.optim.SGD. `buffer` is the momentum buffer, untouched without kMomentum.
 template <bool kDecays, bool kMomentum, bool kNesterov>
 LS_HD [[gnu::always_inline]] inline float SgdElement(const UpdateScalars& s, float sum, float value, float& buffer) {
   float gradient = MeanGradient(s, sum);
   if (kDecays) gradient = gradient + s.weight_decay * value;
   if (kMomentum) {
-    // From a buffer of zeros the first step leaves the gradient itself in it, as torch.optim.SGD does.
+    // In the first step the buffer is zero and becomes the gradient, as in torch.optim.SGD.
     buffer = s.momentum * buffer + gradient;
     gradient = kNesterov ? gradient + s.momentum * buffer : buffer;
   }
   return value - s.lr * gradient;
 }
 
-// Likewise. kDecays: into the gradient. Else AdamW's factor takes off the parameter; it is 1 where nothing decays.
+// torch.optim.Adam with kDecays, else AdamW, whose factor `decay` is 1 without weight decay. `mean` and `square` are
+// exp_avg and exp_avg_sq.
 template <bool kDecays>
 LS_HD [[gnu::always_inline]] inline float AdamElement(const UpdateScalars& s, float sum, float value, float& mean,
                                                       float& square) {
@@ -86,7 +89,8 @@ LS_HD [[gnu::always_inline]] inline float AdamElement(const UpdateScalars& s, fl
   return value - s.step_size * (mean / denominator);
 }
 
-// Likewise. `buffer` is the momentum of what the mean square has scaled.
+// torch.optim.RMSprop. `square` is square_avg; `buffer` is the momentum of the gradients divided by its root, untouched
+// without kMomentum.
 template <bool kDecays, bool kMomentum>
 LS_HD [[gnu::always_inline]] inline float RmsPropElement(const UpdateScalars& s, float sum, float value, float& square,
                                                          float& buffer) {
@@ -99,7 +103,7 @@ LS_HD [[gnu::always_inline]] inline float RmsPropElement(const UpdateScalars& s,
   return value - s.lr * buffer;
 }
 
-// Likewise. `squares` is the sum of all squares so far.
+// torch.optim.Adagrad. `squares` is the sum of all squared gradients so far.
 template <bool kDecays>
 LS_HD [[gnu::always_inline]] inline float AdagradElement(const UpdateScalars& s, float sum, float value,
                                                          float& squares) {
@@ -109,7 +113,8 @@ LS_HD [[gnu::always_inline]] inline float AdagradElement(const UpdateScalars& s,
   return value - s.lr * (gradient / (SquareRoot(squares) + s.epsilon));
 }
 
-// Likewise: a step of one length, by the sign of a mean. A NaN stays one.
+// Lion (Chen et al., "Symbolic discovery of optimization algorithms", 2023): a step by the sign of an interpolated
+// mean. NaN stays NaN.
 LS_HD [[gnu::always_inline]] inline float LionElement(const UpdateScalars& s, float sum, float value, float& mean) {
   const float gradient = MeanGradient(s, sum);
   const float direction = s.beta1 * mean + s.one_minus_beta1 * gradient;
@@ -118,16 +123,16 @@ LS_HD [[gnu::always_inline]] inline float LionElement(const UpdateScalars& s, fl
   return value * s.decay - s.lr * sign;
 }
 
-// A running statistic of a model, moved towards the step's mean.
+// A running statistic (of batch normalisation), moved towards the step's mean.
 LS_HD [[gnu::always_inline]] inline float MovedStatistic(double momentum, float running, double mean) {
-  // A momentum of 0 keeps nothing, also of a value that is not finite.
+  // A momentum of 0 replaces the old value even where that is not finite: 0 * NaN would keep it.
   const bool replaced = momentum == 0.0 && running - running != 0.0f;
   const double kept = replaced ? 0.0 : momentum * running;
   return static_cast<float>(kept + (1.0 - momentum) * mean);
 }
 
-// The factor that brings a gradient of this sum of squares, divided by `denominator`, to a norm of at most `max_norm`,
-// as torch.nn.utils.clip_grad_norm_ does.
+// The factor that limits the norm of the mean gradient to `max_norm`, as torch.nn.utils.clip_grad_norm_ does.
+// `sum_of_squares` is that of the summed gradient, which `denominator` turns into the mean.
 LS_HD [[gnu::always_inline]] inline float ClipFactor(double sum_of_squares, double denominator, double max_norm) {
   const double norm = SquareRoot(sum_of_squares) / denominator;
   const double factor = max_norm / (norm + 1e-6);

@@ -1,5 +1,5 @@
-// The loops of the update over the elements of a parameter, compiled once per instruction set into a namespace of its
-// own: the same formulas, element by element, hence the same bits in each.
+// The update loops over the elements of a parameter, compiled once per instruction set, each into a namespace of its
+// own. All evaluate the formulas of update_formulas.h element by element and so give the same bits.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_WORKER_ARITHMETIC_UPDATE_LOOPS_H_
@@ -11,8 +11,8 @@
 
 namespace lockstep::worker {
 
-// What one parameter's update reads and writes: `count` elements each; slots that the rule has not are null,
-// as is the average where none moves.
+// The arrays that one parameter's update reads and writes, `count` elements each. Unused slots are null, and so is the
+// average when the job keeps none.
 struct UpdateArrays {
   int64_t count = 0;
   float* value = nullptr;
@@ -21,7 +21,8 @@ struct UpdateArrays {
   float* average = nullptr;
 };
 
-// Updates in place, then moves the average. REQUIRES: the machine has the instruction set; arrays do not overlap.
+// Updates values and slots in place, then the average. REQUIRES: the CPU has the instruction set; arrays do not
+// overlap.
 namespace portable {
 void UpdateElements(const device::UpdateFormula& formula, const device::UpdateScalars& scalars,
                     const UpdateArrays& arrays);
