@@ -1,4 +1,4 @@
-// One collective call as a value, the same for every implementation.
+// One collective call as a value, shared by all implementations of Communicator.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_CALL_H_
@@ -26,7 +26,7 @@ enum class CallKind : uint8_t {
 struct Call {
   CallKind kind = CallKind::kBroadcast;
   Tag tag;
-  uint64_t sequence = 0;  // counts the calls of a communicator from 1
+  uint64_t sequence = 0;  // the call's number in its communicator, from 1
   absl::Span<int64_t> integers;
   ExactAddends addends;
   absl::Span<float> floats;
@@ -36,16 +36,16 @@ struct Call {
   int root = 0;
   std::shared_ptr<Completion> completion = std::make_shared<Completion>();
 
-  // OK, or InvalidArgument for sizes that cannot be meant.
+  // InvalidArgument for impossible sizes, runs or roots.
   absl::Status Check(int ranks) const;
-  // Empty when both ranks mean the same call, else the difference in words.
+  // Empty when both ranks make the same call, else the difference in words.
   std::string DifferenceFrom(const Call& other) const;
   const char* KindName() const;  // "all-gather"
   // "all-gather 17 of step 41, attempt 0".
   std::string Name() const;
 };
 
-// A communicator whose collectives all end in one function.
+// A communicator that turns every collective into a Call and hands it to one function.
 class CallCommunicator : public Communicator {
  public:
   Handle AllGather(Tag tag, absl::Span<char> bytes, absl::Span<const int64_t> block_bytes) override;
@@ -53,11 +53,11 @@ class CallCommunicator : public Communicator {
   Handle AllReduceSum(Tag tag, absl::Span<int64_t> values) override;
   Handle AllReduceSum(Tag tag, absl::Span<float> values) override;
   Handle Broadcast(Tag tag, int root, absl::Span<char> bytes) override;
-  // Calls are over host memory.
+  // Null: all buffers are in host memory.
   DeviceCommunicator* on_device() override { return nullptr; }
 
  protected:
-  // Takes a call that passed Check and has its sequence number; ends its completion, now or later.
+  // Takes a call that passed Check and has its sequence number; must end its completion, now or later.
   virtual void Enqueue(Call call) = 0;
 
  private:

@@ -1,16 +1,16 @@
-// Moves numbers between the ranks of one generation. Every call only enqueues, in the same order on every rank, and
-// returns a handle; a thread of the communicator does the work. Implementations live in folders beside this one
-// (loopback, sockets) and in worker/fakes (deferred), behind one contract suite.
+// Collective operations between the ranks of one generation. Every rank makes the same calls in the same order. A call
+// only enqueues and returns a handle; a thread of the communicator does the work. Implementations: loopback and sockets
+// in folders beside this one, deferred in worker/fakes; all pass one contract suite.
 //
 // Invariants
-//   * A communicator belongs to one generation for its whole life; nothing of another generation is ever taken.
+//   * A communicator belongs to one generation for its whole life and rejects data of any other generation.
 //   * After the first failure or Abort every handle, pending or new, ends with Aborted and the first cause.
 //   * A buffer may be read, written or freed again as soon as its handle is done, never before. (A handle that ended
 //     with Aborted is done too: nothing touches the buffer any more, its content is unspecified.)
-//   * Calls may run side by side: no two that are under way share memory that one of them writes. They end in the order
-//     in which they were made.
-//   * Integer sums do not depend on the order or grouping in which they are formed. Float sums are formed in rank
-//     order: they repeat for the same number of ranks.
+//   * Calls may run concurrently, so calls in flight must not share memory that one of them writes. They end in the
+//     order in which they were made.
+//   * Integer sums do not depend on the order of addition. Float sums are added in rank order, so they are reproducible
+//     for the same number of ranks.
 //
 // Threading: the collectives are called by one thread; Abort, status and bytes_moved are thread-safe. The destructor
 // aborts, and waits for the communicator's own threads.
@@ -29,8 +29,8 @@
 
 namespace lockstep::worker {
 
-// Which attempt at which step a call serves. Ranks that call with different tags at the same place in the sequence
-// never exchange a byte: the call ends with Aborted.
+// The step and attempt that a call serves. When ranks call with different tags at the same place in the sequence, the
+// call ends with Aborted before any data is exchanged.
 struct Tag {
   int64_t step = 0;
   uint32_t attempt = 0;
@@ -42,10 +42,10 @@ struct Tag {
 class Pending {
  public:
   virtual ~Pending() = default;
-  // True when the call has ended, well or not. Never blocks.
+  // True when the call has ended, successfully or not. Never blocks.
   virtual bool Done() const = 0;
-  // Blocks until the call has ended or `limit` has passed. DeadlineExceeded: still under way, wait again.
-  // Otherwise the call's own status: OK, Aborted, or InvalidArgument for sizes that cannot be meant.
+  // Blocks until the call has ended or `limit` has passed. DeadlineExceeded: still in flight, wait again. Otherwise the
+  // status of the call: OK, Aborted, or InvalidArgument for impossible sizes.
   virtual absl::Status Wait(absl::Duration limit) = 0;
 };
 using Handle = std::shared_ptr<Pending>;
@@ -60,29 +60,29 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // In place: rank r's block of block_bytes[r] bytes is copied to the same place on every rank. Blocks fill `bytes`.
+  // In place: rank r's block of block_bytes[r] bytes is copied to the same offset on every rank. Blocks fill `bytes`.
   virtual Handle AllGather(Tag tag, absl::Span<char> bytes, absl::Span<const int64_t> block_bytes) = 0;
 
-  // out = the exact sums of every rank's addends (SumExactly), the same on every rank: with the exponents of `runs`,
-  // which ascend and are the same on every rank; elements between runs are unspecified. Whether a rank contributes
-  // integers or values is for it to say. The addends stay what they are, also when the call fails.
+  // out = the exact sums of all ranks' addends (SumExactly), the same on every rank. `runs` give the exponents; they
+  // ascend and are the same on every rank, and elements between runs are unspecified. Each rank chooses for itself
+  // whether it contributes integers or values. The addends are never modified.
   // REQUIRES: addends.size() == out.size(), runs within them.
   virtual Handle AllReduceExact(Tag tag, ExactAddends addends, absl::Span<float> out,
                                 absl::Span<const ExactRun> runs) = 0;
 
-  // In place, the same sum on every rank.
+  // Replaces `values` by the sum over all ranks, the same bits on every rank.
   virtual Handle AllReduceSum(Tag tag, absl::Span<int64_t> values) = 0;
   virtual Handle AllReduceSum(Tag tag, absl::Span<float> values) = 0;
 
   // Copies the bytes of rank `root` to every rank. `bytes` has the same size on every rank.
   virtual Handle Broadcast(Tag tag, int root, absl::Span<char> bytes) = 0;
 
-  // Reduces what lies in device memory (device_communicator.h); null where only host memory is reduced, the same on
-  // every rank. Owned by this.
+  // The communicator for buffers in device memory (device_communicator.h), owned by this one. Null where only host
+  // memory is reduced; null on all ranks or on none.
   virtual DeviceCommunicator* on_device() = 0;
 
-  // Ends every pending and later call, here and on every other rank, with Aborted and `cause`'s message (elsewhere
-  // labelled as heard from this rank). Idempotent: the first cause stays. Never waits for the network.
+  // Ends every pending and later call, here and on all other ranks, with Aborted and `cause`'s message (which other
+  // ranks label as heard from this rank). Idempotent: the first cause stays. Never waits for the network.
   virtual void Abort(const absl::Status& cause) = 0;
 
   // OK until the first failure or Abort; afterwards Aborted with the first cause.

@@ -1,4 +1,5 @@
-// The handle that a communicator returns for a call. It is completed once, from any thread.
+// The handle that a communicator returns for a call, completed once by any thread; and helpers for statuses of
+// collectives.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_COMPLETION_H_
@@ -28,16 +29,16 @@ class Completion final : public Pending {
   std::optional<absl::Status> status_ ABSL_GUARDED_BY(mutex_);
 };
 
-// A handle of a call that has ended already.
+// A handle that is done already.
 Handle EndedHandle(const absl::Status& status);
 
-// The statuses of this layer: `cause` as Aborted, whatever its code was (an OK cause counts as a request to abort),
-// with all that it carries: the rank that it blames, the mark of a lost device. The second says it in other words.
+// `cause` with the code Aborted, whatever its code was; OK becomes "asked to abort". Keeps the payloads: the blamed
+// rank, the mark of a lost device. The second form replaces the message.
 absl::Status AsAborted(const absl::Status& cause);
 absl::Status AsAborted(const absl::Status& cause, absl::string_view message);
 
-// `status`, naming `rank` as the cause of it: the one that a connection was lost to, or the own rank where it could not
-// do its part. What others heard from a rank that aborts names nobody.
+// Attaches `rank` to `status` as its cause: the peer whose connection was lost, or the own rank when it failed itself.
+// A failure that was heard from an aborting rank blames nobody.
 absl::Status Blame(absl::Status status, int rank);
 std::optional<int> BlamedRank(const absl::Status& status);
 

@@ -1,30 +1,30 @@
-// Reduces buckets of gradients and spreads states where they lie: in the memory of a device, by work that the device
-// does itself (NCCL). It stands beside the Communicator of the same generation, which goes on to carry everything that
-// lies in host memory: control words, what of a state lives on the host alone, and the news of an abort.
-// Communicator::on_device() leads to it.
+// Reduces gradient buckets and broadcasts states in device memory, by work that the device executes itself (NCCL). It
+// is paired with the host Communicator of the same generation, which carries everything in host memory: control words,
+// the parts of a state that live on the host, and aborts. Communicator::on_device() returns it.
 //
-// A call only queues: the bucket's reduction, the conversion of its sums and whatever copies it takes go into a stream
-// of the communicator's own, which starts the bucket after `filled`. So the stream that computes goes on with
-// backward at once, and nobody but the host, at the gate of the step, waits for a reduction:
+// A call only queues work. The reduction, the conversion of the sums and all copies go into a stream of the
+// communicator, which starts a bucket after the event `filled`. The compute stream goes on with backward at once; only
+// the host waits for reductions, at the gate of the step:
 //
-//   computing ── quantise b ─┬─ filled ── backward ... ── quantise c ─┬─ filled ──────────▶ (the host queues the
-//   update) communicator             └▶ reduce b, convert, gather             └▶ reduce c ... ──▶ handles host waits
-//   for every handle, then decides
+//   compute stream       ── quantise b ─┬─ filled ── backward ... ── quantise c ─┬─ filled ──▶
+//   communicator stream                 └▶ reduce b, convert, gather             └▶ reduce c ... ──▶ handles end
+//   host                                                        waits for all handles, decides, queues the update ──▶
 //
 // Invariants
 //   * Every rank makes the same calls in the same order, with the same Tag, sizes and tensors.
-//   * A handle ends once the communicator's stream will not touch the call's memory any more, well or not. Until then
-//     neither the host nor another stream reads or writes it (but for reads of what a root sends). Work that any stream
-//     is given after a handle ended well finds the call's result: no event is needed.
-//   * How a bucket is cut among ranks is the communicator's choice: integer sums do not depend on it. Float sums are
-//     the same on every rank; they may depend on how the ranks are connected.
-//   * A failure here aborts the paired host communicator, which tells every rank; and who made the pair aborts this one
-//     within a second after the host communicator failed.
+//   * A handle ends, with or without success, once the communicator's stream will not touch the call's memory any more.
+//     Until then neither the host nor another stream accesses that memory, except that all may read what a root sends.
+//     Work queued in any stream after a handle ended with OK sees the call's result; it needs no event.
+//   * The communicator chooses how a bucket is cut among ranks: integer sums do not depend on it. Float sums are the
+//     same on every rank; they may depend on how the ranks are connected.
+//   * A failure here aborts the paired host communicator, which tells every rank. When the host communicator fails
+//     first, this one is aborted within a second.
 //   * The padding between `tensors` may be reduced too, with any result.
-//   * Nothing here reads a control word or decides anything: whether the reduced bucket counts is for the host to say.
+//   * The communicator neither reads control words nor makes decisions: the host decides whether a reduced bucket
+//     counts.
 //
-// Threading: Reduce and Broadcast are called by the device's owner thread, which alone queues work, also with StepMath.
-// Handles may be waited for by any thread. Abort is thread-safe.
+// Threading: Reduce and Broadcast are called by the device's owner thread, the only thread that queues work. Any thread
+// may wait for handles. Abort is thread-safe.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_DEVICE_COMMUNICATOR_H_
 #define LOCKSTEP_WORKER_COLLECTIVES_DEVICE_COMMUNICATOR_H_
 
@@ -38,21 +38,20 @@
 
 namespace lockstep::worker {
 
-// One bucket of an attempt, in device memory. All of it stays alive and in place until the handle ends.
+// One bucket of an attempt, in device memory. All pointers stay valid until the handle ends.
 struct DeviceBucket {
-  // The bucket's tensors, counted from its start; their indices are those of `exponents`.
+  // The bucket's tensors, with offsets from its start; their indices select from `exponents`.
   const device::TensorTable* tensors = nullptr;
-  int64_t size = 0;  // elements of the run, padding included; its start is a multiple of 256 bytes
-  // Exact: what this rank contributes; unspecified afterwards. Null for native sums.
+  int64_t size = 0;  // elements, padding included; the bucket starts at a multiple of 256 bytes
+  // This rank's contribution to exact sums; unspecified afterwards. Null for native float sums.
   int64_t* sums = nullptr;
-  const int32_t* exponents = nullptr;  // as StepMath::Dequantize; the same on every rank, written before `filled`
-  // Afterwards the reduced gradient, the same on every rank. For native sums also what this rank contributes.
+  const int32_t* exponents = nullptr;  // as in StepMath::Dequantize; the same on every rank, written before `filled`
+  // Receives the reduced gradient, the same on every rank. With native sums first holds this rank's contribution.
   float* floats = nullptr;
 };
 
-// How many calls may be under way, with handles that have not ended, before another one waits for the oldest of them. A
-// broadcast counts as one call for every kDevicePieceBytes. More could fill a device's queue of launches, and a launch
-// that blocks there holds up whatever else its thread does.
+// The number of calls in flight from which on another call waits for the oldest one. A broadcast counts as one call per
+// kDevicePieceBytes. More calls could fill the device's launch queue; a launch then blocks, and with it the thread.
 inline constexpr size_t kDeviceCallsUnderWay = 32;
 inline constexpr size_t kDevicePieceBytes = size_t{8} << 20;
 
@@ -60,26 +59,27 @@ class DeviceCommunicator {
  public:
   virtual ~DeviceCommunicator() = default;
 
-  // Queues one bucket: with `sums`, they are added up over the ranks and turned into `floats` by StepMath::Dequantize,
-  // by this rank or another; without, `floats` are added up. `filled`: recorded by the caller, in a stream of the same
-  // device, behind what writes sums, exponents and floats; its newest mark counts, and the caller may record it again
-  // as soon as this returns. Waits for the device or for another rank only where kDeviceCallsUnderWay are under way
-  // already, until one of them has ended or the communicator breaks: who shows that it waits for a peer waits for a
-  // handle before. What cannot even be queued ends the handle at once, with Aborted, as communicator.h says.
+  // Queues the reduction of one bucket. With `sums`, the integers are summed over the ranks and converted to `floats`
+  // by StepMath::Dequantize, on this rank or another; without, `floats` are summed. `filled` is an event that the
+  // caller recorded in a stream of the same device after the writes of sums, exponents and floats; its latest recording
+  // counts, and the caller may record it again as soon as this returns.
   //
-  // The handle: Done and Wait look at a mark behind the bucket in the communicator's stream and at the library's own
-  // errors; a failure found there breaks the communicator on every rank, as if this rank had aborted it.
+  // Blocks only when kDeviceCallsUnderWay calls are in flight, until one of them ends or the communicator breaks. A
+  // caller that wants to report that it waits for a peer waits for an older handle first. A call that cannot be queued
+  // returns a handle that has ended with Aborted.
+  //
+  // The handle's Done and Wait test an event behind the bucket in the communicator's stream, and the library's errors.
+  // An error breaks the communicator on every rank, as if this rank had aborted it.
   virtual Handle Reduce(Tag tag, const DeviceBucket& bucket, device::Event& filled) = 0;
 
-  // Queues a copy of `bytes` bytes at `memory` of rank `root`, in device memory, to `memory` of every other rank. Null
-  // on a rank that takes part and keeps nothing: no memory of its caller is touched; never at the root. `filled`:
-  // recorded behind what the root writes there, and elsewhere behind what reads or writes there. All else, also the
-  // handle, is as with Reduce.
+  // Queues a broadcast of `bytes` bytes from `memory` of rank `root` to `memory` of every other rank, in device memory.
+  // A rank that takes part but keeps nothing passes null; the root never does. `filled` is recorded after the root's
+  // writes to that memory, and on other ranks after all accesses to it. Otherwise as Reduce.
   virtual Handle Broadcast(Tag tag, int root, std::byte* memory, size_t bytes, device::Event& filled) = 0;
 
-  // Makes the device give up what is under way, which lets the stream run empty; no rank gets anything from it. Called
-  // by Abort of the Communicator, on every rank and from any thread, with the first cause; all handles, pending or new,
-  // end with Aborted and that cause, once the stream is past them. Idempotent, never waits.
+  // Makes the device abandon the calls in flight, so that the stream drains; their results are unspecified. The paired
+  // Communicator's Abort calls it on every rank, from any thread, with the first cause. All handles, pending or new,
+  // end with Aborted and that cause once the stream is past them. Idempotent, never blocks.
   virtual void Abort(const absl::Status& cause) = 0;
 };
 

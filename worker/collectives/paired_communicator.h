@@ -1,7 +1,6 @@
-// A communicator over host memory and one over device memory as one: the two of a generation whose gradients lie on
-// devices.
+// Combines a generation's host communicator and its device communicator into one Communicator.
 //
-// Threading: as communicator.h says.
+// Threading: the collectives are called by one thread; Abort, status and bytes_moved are thread-safe.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_PAIRED_COMMUNICATOR_H_
 #define LOCKSTEP_WORKER_COLLECTIVES_PAIRED_COMMUNICATOR_H_
 
@@ -12,7 +11,7 @@
 
 namespace lockstep::worker {
 
-// Abort reaches both. `device` is destroyed first and may use `host` until then.
+// Abort aborts both. `device` is destroyed first and may use `host` until then.
 std::unique_ptr<Communicator> PairCommunicators(std::shared_ptr<Communicator> host,
                                                 std::unique_ptr<DeviceCommunicator> device);
 

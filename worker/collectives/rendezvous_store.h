@@ -1,8 +1,8 @@
-// Where the ranks of a generation leave their addresses for one another while a communicator forms. The worker's
-// session implements it over the chief; `InProcessStore` serves tests and benches.
+// The key-value store through which the ranks of a generation exchange addresses while a communicator forms. The
+// worker's session implements it over the chief; `InProcessStore` serves tests and benchmarks.
 //
 // Invariants
-//   * A key is written once. Keys begin with the generation's prefix, so that nothing of an earlier attempt is found.
+//   * A key is written once. Callers prefix keys with the generation, so that no rank reads another generation's value.
 //   * After Abort every Get and Set, blocked or new, returns Aborted.
 //
 // Threading: thread-safe.
@@ -27,11 +27,11 @@ class RendezvousStore {
   virtual absl::Status Set(absl::string_view key, absl::string_view bytes) = 0;
   // Blocks until somebody has set the key. DeadlineExceeded after `limit`.
   virtual absl::StatusOr<std::string> Get(absl::string_view key, absl::Duration limit) = 0;
-  // Idempotent, never blocks; the first cause stays.
+  // Ends all calls with Aborted. Idempotent, never blocks; the first cause stays.
   virtual void Abort(const absl::Status& cause) = 0;
 };
 
-// Shared by the threads of one process.
+// A store for ranks that are threads of one process.
 class InProcessStore final : public RendezvousStore {
  public:
   absl::Status Set(absl::string_view key, absl::string_view bytes) override;

@@ -1,8 +1,8 @@
-// Ranks that are threads or objects of one process, and the single worker. No sockets and no threads of its own: the
-// last rank to arrive at a call does the work of all.
+// A communicator whose ranks live in one process: for jobs with a single worker and for tests. It has no sockets and no
+// threads: the last rank to make a call does the work for all.
 //
-// Threading: each rank's communicator as communicator.h says; different ranks may be used from different threads or
-// from one (calls end as soon as all ranks have made them).
+// Threading: each rank's collectives are called by one thread, which may be the same for several ranks since calls only
+// enqueue; Abort, status and bytes_moved are thread-safe.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_LOOPBACK_LOOPBACK_COMMUNICATOR_H_
 #define LOCKSTEP_WORKER_COLLECTIVES_LOOPBACK_LOOPBACK_COMMUNICATOR_H_
 

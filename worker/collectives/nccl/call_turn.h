@@ -1,5 +1,5 @@
-// NCCL takes one call at a time on a communicator. A turn is a lock that can be tried, so that a thread which watches
-// is not stuck behind a call that does not return.
+// Serialises calls on an NCCL communicator, which allows one at a time. Unlike a mutex guard it can be tried, so that
+// the watching thread does not hang behind a call that never returns.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_NCCL_CALL_TURN_H_
@@ -13,13 +13,13 @@ namespace lockstep::worker {
 
 class CallTurn {
  public:
-  // Blocks while another thread has the turn.
+  // Blocks until no other thread has the turn.
   void Begin() {
     MutexLock lock(&mutex_);
     while (taken_) ended_.Wait(&mutex_);
     taken_ = true;
   }
-  // False where another thread has the turn.
+  // Returns false without blocking when another thread has the turn.
   bool TryBegin() {
     MutexLock lock(&mutex_);
     return !std::exchange(taken_, true);
@@ -36,7 +36,7 @@ class CallTurn {
   bool taken_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// Has the turn while it lives.
+// Holds the turn for its lifetime.
 class InTurn {
  public:
   explicit InTurn(CallTurn& turn) : turn_(turn) { turn_.Begin(); }

@@ -1,7 +1,7 @@
-// One rank's end of what stands for NCCL's connections in host execution: TCP between processes of one machine. Rank 0
-// collects what the others send, reduces it in the order of ranks and sends the results back.
+// One rank's connections in the NCCL fake of host execution: TCP between processes of one machine. Rank 0 collects the
+// other ranks' buffers, reduces them in rank order and sends the results back.
 //
-// Threading: Run is called by one stream after another; everything else is thread-safe.
+// Threading: Run is called by one thread at a time; all other functions are thread-safe.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_NCCL_HOST_LINK_H_
 #define LOCKSTEP_WORKER_COLLECTIVES_NCCL_HOST_LINK_H_
 
@@ -17,11 +17,11 @@ namespace lockstep::worker::nccl {
 
 enum class Kind : uint8_t { kAllReduce, kReduceScatter, kAllGather, kBroadcast };
 
-// What one rank asks for; all ranks must ask for the same.
+// A collective call; all ranks must make the same one.
 struct Operation {
   Kind kind = Kind::kAllReduce;
   DataType type = kInt64;
-  uint64_t count = 0;  // as the call says: of all, of a part received, of a part sent
+  uint64_t count = 0;  // as in NCCL: reduce-scatter counts the elements received, all-gather those sent, else all
   int root = 0;        // of a broadcast
 
   friend bool operator==(const Operation&, const Operation&) = default;
@@ -38,33 +38,33 @@ struct Operation {
   }
 };
 
-// A port on which rank 0 will listen; 0 when the machine gives none.
+// Picks a free port for rank 0 to listen on; 0 when there is none.
 uint16_t OpenPort();
 
-// Shared with what is queued in streams.
 class Link {
  public:
   Link(int ranks, int rank, uint16_t port) : ranks_(ranks), rank_(rank), port_(port) {}
   ~Link();
 
-  // Blocks until all ranks are there, or until Abort.
+  // Blocks until all ranks are connected, or until Abort.
   void Connect();
-  // In progress while it connects; an error once a peer was lost.
+  // kInProgress while connecting; an error once a peer is lost.
   Result state();
   void Abort();
-  // What Run reads of `send` and writes to `receive`.
+  // The bytes that Run reads from `send` and writes to `receive`.
   size_t SentBytes(const Operation& operation) const { return Sent(operation, rank_) * operation.element_bytes(); }
   size_t ReceivedBytes(const Operation& operation) const {
     return Received(operation, rank_) * operation.element_bytes();
   }
-  // In a stream. `send` and `receive` as in the call. Where a peer is lost it returns after an abort alone.
+  // Performs the operation; called from a stream. Blocks; after the loss of a peer it returns only on Abort, as NCCL's
+  // kernels do.
   void Run(const Operation& operation, const std::byte* send, std::byte* receive);
 
  private:
   void Keep(int socket);
   bool AcceptAll();
   bool ConnectToFirst();
-  // What a rank contributes and gets, in elements.
+  // The elements that a rank contributes and receives.
   size_t Sent(const Operation& o, int rank) const;
   size_t Received(const Operation& o, int rank) const;
   bool Ask(const Operation& operation, const std::byte* send, std::byte* receive);
@@ -78,7 +78,7 @@ class Link {
   Result state_ = kInProgress;
   bool aborted_ = false;
   int listener_ = -1;
-  std::vector<int> peers_;  // rank 0's: by rank; of others: rank 0. Unchanged once connected.
+  std::vector<int> peers_;  // sockets: on rank 0 by rank, elsewhere to rank 0 alone. Constant once connected.
 };
 
 }  // namespace lockstep::worker::nccl

@@ -1,4 +1,4 @@
-// NCCL as it is installed, found at run time: a worker without it, or with one GPU, runs as well.
+// Loads the installed NCCL at run time, so that workers run without it too.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_NCCL_LOAD_NCCL_H_
@@ -9,8 +9,8 @@
 
 namespace lockstep::worker::nccl {
 
-// The functions of libnccl.so.2, loaded once and kept. In host execution: its stand-in. FailedPrecondition in one line
-// when it is missing or older than 2.18.
+// The functions of libnccl.so.2, loaded once and kept for the life of the process; in host execution those of the fake
+// (nccl_on_host.h). FailedPrecondition, in one line, when NCCL is missing or older than 2.18.
 absl::StatusOr<const Api*> LoadNccl();
 
 }  // namespace lockstep::worker::nccl

@@ -1,6 +1,6 @@
-// What Lockstep calls of NCCL, as a table of functions: loaded from libnccl.so.2 when a job needs it (load_nccl.h), or
-// host execution's own (nccl_on_host.h). Types and numbers are NCCL's, which keeps them within version 2; nccl_check.cc
-// holds them to its header where the build has one.
+// The functions of NCCL that Lockstep calls, as a table: loaded from libnccl.so.2 (load_nccl.h), or the fake of host
+// execution (nccl_on_host.h). Types and constants are declared here as in nccl.h, which keeps them within version 2;
+// nccl_check.cc compares them with that header where the build has it.
 //
 // Threading: immutable. NCCL's functions may be called by any thread, one at a time per communicator.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_NCCL_NCCL_API_H_
@@ -34,10 +34,10 @@ enum Result : int {
 enum DataType : int { kUint8 = 1, kInt64 = 4, kFloat32 = 7 };
 enum ReduceOp : int { kSum = 0 };
 
-// Number of `int` that stand for "not set" in a configuration.
+// NCCL_CONFIG_UNDEF_INT: "not set".
 inline constexpr int kUndefined = -2147483647 - 1;
 
-// The configuration of version 2.18, whose size says which one it is: every later NCCL takes it.
+// ncclConfig_t of version 2.18. Its size tells NCCL the version; later versions accept it.
 struct Config {
   size_t size = sizeof(Config);
   unsigned magic = 0xcafebeef;

@@ -1,23 +1,24 @@
-// Reduces buckets of gradients between GPUs by NCCL: exactly, as 64-bit integers that each rank turns into floats for
-// its part, or natively. Spreads states among them.
+// The device communicator over NCCL: reduces gradient buckets between GPUs, exactly as 64-bit integers or natively as
+// floats, and broadcasts states.
 //
-// The host communicator of the same generation carries NCCL's unique id from rank 0 to the others, so that the id is
-// fenced by the generation as everything else is, and it carries the news of a failure. A bucket of n elements on r
-// ranks is cut into r equal parts of a multiple of 16 elements and a rest of less than 16 r elements:
+// The host communicator of the same generation carries NCCL's unique id from rank 0 to the other ranks, so that the id
+// cannot reach another generation, and it carries aborts. For exact sums a bucket of n elements on r ranks is cut into
+// r equal parts of a multiple of 16 elements and a remainder of less than 16 r elements:
 //
-//   reduce-scatter the parts, all-reduce the rest (one group) ─> dequantise the own part and the rest ─> all-gather
+//   reduce-scatter the parts, all-reduce the remainder (one group) ─> dequantise own part and remainder ─> all-gather
 //
-// A broadcast goes in pieces of 8 MiB. A rank that keeps nothing of it, which NCCL does not know, takes the pieces into
-// scratch memory of the communicator's own (one piece, used for the first sums before).
+// A broadcast goes in pieces of 8 MiB. A rank that keeps nothing of it, a case that NCCL does not know, receives the
+// pieces into scratch memory of one piece, which also serves the warm-up sums while connecting.
 //
-// At most 32 buckets and pieces are under way: more could fill the device's queue of launches, and a launch that blocks
-// there can only be freed by an abort.
+// At most kDeviceCallsUnderWay buckets and pieces are in flight: more could fill the device's launch queue, and a
+// launch that blocks there can be freed only by an abort.
 //
-// A thread of this object watches what no call reports: NCCL's asynchronous errors, and the host communicator's
-// status. Either way the first failure aborts both, here and through the host communicator on every rank. Where NCCL
-// does not return from that, or from connecting, the process ends (return_limit.h).
+// A watching thread polls NCCL's asynchronous errors and the host communicator's status. The first failure of either
+// aborts both, here and, through the host communicator, on every rank. When NCCL does not return from an abort or from
+// connecting, the process ends (return_limit.h).
 //
-// Threading: as device_communicator.h. NCCL's own functions are called one at a time (call_turn.h), the abort last.
+// Threading: Reduce and Broadcast are called by the device's owner thread; Abort is thread-safe. NCCL's own functions
+// are called one at a time (call_turn.h), the abort last.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_
 #define LOCKSTEP_WORKER_COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_
 
@@ -33,21 +34,22 @@ namespace lockstep::worker {
 
 struct NcclOptions {
   int ordinal = 0;  // of the GPU
-  // How long all ranks together may take to connect: less than they wait for each other's outcome.
+  // The limit for connecting all ranks: less than the time that ranks wait for each other's outcome (join_gpus.h).
   absl::Duration connect_timeout = absl::Seconds(40);
-  // How often the watching thread looks.
+  // The period at which the watching thread polls.
   absl::Duration watch_interval = absl::Milliseconds(5);
-  // How long an abort may take, or a call that it has to wait for. It is done in less than a second, but for passes
-  // that were queued before NCCL's kernels.
+  // The limit for an abort, including a call that it has to wait for. It usually takes less than a second, unless
+  // passes were queued before NCCL's kernels.
   absl::Duration abort_limit = absl::Minutes(1);
 };
 
-// Waits for a call of `host`; aborts it after `limit`, so that nothing touches the call's buffer on return.
+// Waits for a call of `host` and aborts `host` after `limit`. In either case nothing touches the call's buffer any more
+// when this returns.
 absl::Status WaitOrAbort(Communicator& host, Pending& handle, absl::Duration limit);
 
 // Connects this rank to the other ranks of `host`, each of which calls this at the same place in its sequence of
 // collectives. Blocks; ends early when `host` breaks. `host` and `api` outlive the result. Aborted with the first
-// cause; DeadlineExceeded; Unavailable with NCCL's words.
+// cause; DeadlineExceeded after connect_timeout; Unavailable with NCCL's message.
 absl::StatusOr<std::unique_ptr<DeviceCommunicator>> ConnectNccl(const nccl::Api& api, Communicator& host,
                                                                 const NcclOptions& options);
 

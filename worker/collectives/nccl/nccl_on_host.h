@@ -1,4 +1,4 @@
-// What tests ask of NCCL's stand-in in host execution: the faults that NCCL itself shows now and then.
+// Fault injection into the NCCL fake of host execution, for tests: delays, failures and hangs as real NCCL shows them.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_NCCL_NCCL_ON_HOST_H_
@@ -24,20 +24,20 @@ enum class Function : uint8_t {
 };
 
 struct HostNcclFaults {
-  // Work that is handed over is in progress until its communicator was asked for an asynchronous error so many times,
-  // and is queued only then. Other calls are meanwhile refused, as NCCL does.
+  // A call stays kInProgress until comm_get_async_error was called this many times, and is queued only then. Other
+  // calls are refused meanwhile, as by NCCL.
   int questions = 0;
-  // Of this function, counted from now on over all communicators of the process, the first call after `well` fails.
+  // The first `well` calls of this function succeed, the next one fails; counted over all communicators of the process.
   Function failing = Function::kNone;
   int well = 0;
-  // A call never returns, and a communicator that is aborted stays as it is.
+  // Connecting never returns; an abort never returns and leaves the communicator as it is.
   bool connect_hangs = false;
   bool abort_hangs = false;
 };
 
-// From now on.
+// Sets the faults of all later calls.
 void SetHostNccl(const HostNcclFaults& faults);
-// Whether the call that was to fail has been made.
+// Whether the failing call has been made.
 bool HostNcclFailed();
 
 }  // namespace lockstep::worker::nccl

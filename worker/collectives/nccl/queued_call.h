@@ -1,4 +1,4 @@
-// A call that a device does behind what its stream was given before, and what breaks all calls of a communicator.
+// The handle of a call queued in a device's stream, and the shared status that ends all calls of a communicator.
 //
 // Threading: Fate is thread-safe; a QueuedCall may be waited for by any thread.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_NCCL_QUEUED_CALL_H_
@@ -16,12 +16,12 @@
 
 namespace lockstep::worker {
 
-// What breaks a communicator, shared with its handles, which may outlive it.
+// The first failure of a communicator, shared with its handles, which may outlive it.
 class Fate {
  public:
   // The first cause stays.
   void Break(const absl::Status& cause);
-  // OK, or Aborted.
+  // OK before Break, else Aborted with the first cause.
   absl::Status cause() const;
 
  private:
@@ -30,7 +30,7 @@ class Fate {
   absl::Status cause_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The pauses of a thread that waits for a device: it looks at once for a while, then less often.
+// Back-off for a thread that polls a device: spins at first, then sleeps between polls.
 class Patience {
  public:
   void Pause() const;
@@ -42,12 +42,12 @@ class Patience {
 
 class QueuedCall final : public Pending {
  public:
-  // `behind` was recorded behind the call's work.
+  // `behind` is an event that was recorded after the call's work.
   QueuedCall(std::unique_ptr<device::Event> behind, std::shared_ptr<const Fate> fate)
       : behind_(std::move(behind)), fate_(std::move(fate)) {}
 
   bool Done() const override { return behind_->Ready(); }
-  // Marked (device_lost.h) where the device is lost, whoever broke the communicator first.
+  // A lost device is always marked (device_lost.h), even if another cause broke the communicator first.
   absl::Status Wait(absl::Duration limit) override;
 
  private:

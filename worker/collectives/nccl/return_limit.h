@@ -1,10 +1,10 @@
-// Ends the process when a call of NCCL's does not return. ncclCommAbort and calls that connect are known to hang for
-// ever where a peer or a driver is in a bad state; no thread can be called back from there, and what the thread holds
-// stays held. Another process can begin anew: it costs a restart and the state's transfer.
+// Ends the process when a call of NCCL does not return. ncclCommAbort and connecting can hang forever when a peer or a
+// driver is in a bad state; a hung thread cannot be interrupted, and the locks and memory that it holds stay held. A
+// new process can rejoin, at the cost of a restart and a transfer of the state.
 //
-// The process ends at once, with kExitPreempted ("to be started again"), after a line to stderr.
+// The process ends at once with kExitPreempted ("start me again"), after a line to stderr.
 //
-// Threading: owned by the thread that makes the call. A thread of its own counts the time.
+// Threading: owned by the thread that makes the call; a second thread, owned by the object, counts the time.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_NCCL_RETURN_LIMIT_H_
 #define LOCKSTEP_WORKER_COLLECTIVES_NCCL_RETURN_LIMIT_H_
 
@@ -19,7 +19,7 @@ namespace lockstep::worker {
 
 class ReturnLimit {
  public:
-  // The process ends unless this is destroyed within `limit`. `doing` names the call: "aborting".
+  // Ends the process unless destroyed within `limit`. `doing` names the call for the message: "aborting".
   ReturnLimit(absl::Duration limit, absl::string_view doing);
   ~ReturnLimit();
   ReturnLimit(const ReturnLimit&) = delete;

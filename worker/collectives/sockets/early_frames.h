@@ -1,4 +1,4 @@
-// Frames of calls that this rank has not made yet, up to a small limit. A frame counts once it is complete.
+// Buffers frames of calls that this rank has not made yet, up to a small limit of bytes. A frame counts once complete.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_EARLY_FRAMES_H_
@@ -25,8 +25,8 @@ class EarlyFrames {
  public:
   explicit EarlyFrames(size_t most_bytes) : most_bytes_(most_bytes) {}
 
-  // Where the bytes of a frame belong that begins to come; they stay in place until another one does. Unavailable: it
-  // would be more than a peer may send before it is answered, or it is empty, which no piece is.
+  // Begins a frame and returns the place for its bytes, which is valid until the next frame begins. Unavailable when
+  // the peer sends more than the limit, or an empty frame: no piece is empty.
   absl::StatusOr<char*> PlaceFor(const FrameHead& head) {
     DropUnfinished();
     if (head.bytes == 0) return absl::UnavailableError("it sent an empty piece");
@@ -36,19 +36,19 @@ class EarlyFrames {
     return unfinished_.emplace(EarlyFrame{head, std::vector<char>(head.bytes)}).bytes.data();
   }
 
-  // What began to come does not count: it was given up.
+  // Drops the frame that is being received.
   void DropUnfinished() { unfinished_.reset(); }
 
-  // What began to come is there now. None: nothing did.
+  // Returns the frame that was being received, which is complete; none if no frame was begun.
   std::optional<EarlyFrame> Finish() { return std::exchange(unfinished_, std::nullopt); }
 
-  // Waits for its call. REQUIRES: Finish gave it.
+  // Stores a frame for its call. REQUIRES: `frame` came from Finish.
   void Keep(EarlyFrame frame) {
     held_bytes_ += frame.bytes.size();
     by_call_[frame.head.sequence].push_back(std::move(frame));
   }
 
-  // Those of one call that wait, in order; they are not kept.
+  // Removes and returns the frames of one call, in the order of arrival.
   std::deque<EarlyFrame> Take(uint64_t sequence) {
     auto node = by_call_.extract(sequence);
     if (node.empty()) return {};

@@ -1,11 +1,11 @@
-// One collective call in progress, without sockets: which pieces go to which rank, where received pieces belong, and
-// what is summed and forwarded when they arrive.
+// One collective call in progress, without sockets: decides which pieces to send to which rank, where received pieces
+// are stored, and what is summed and forwarded when they arrive.
 //
-// Each rank sends each other one its block at once, in pieces, and the reduced own block to everybody, piece by piece
-// (docs/design/0002-direct-exchange.md). A broadcast goes through the ranks as a chain. Pieces are cut by the size of
-// their block alone, so in the same way on every rank, and those of a block come in order.
+// To reduce, each rank owns one block. Every rank sends each owner its contribution to that block, in pieces; the owner
+// sums them and sends the result to all, piece by piece (docs/design/0002-direct-exchange.md). A broadcast travels
+// along a chain of ranks. The pieces of a block depend on its size alone, so all ranks cut alike, and arrive in order.
 //
-// Threading: thread-compatible; the communicator's thread owns it.
+// Threading: owned by the communicator's thread.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_EXCHANGE_H_
 #define LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_EXCHANGE_H_
 
@@ -21,7 +21,7 @@
 
 namespace lockstep::worker {
 
-// What ranks tell one another of a call before they exchange a byte of it.
+// The description of a call, which ranks exchange and compare before its data.
 struct CallWords {
   int64_t step = 0;
   uint32_t attempt = 0;
@@ -29,7 +29,7 @@ struct CallWords {
   int64_t root = 0;
   uint64_t elements = 0;  // integers, addends or floats
   uint64_t bytes = 0;
-  uint64_t blocks = 0;  // a digest of their sizes, or of the runs of an exact sum
+  uint64_t blocks = 0;  // a digest of the block sizes and of the runs of an exact sum
 
   friend bool operator==(const CallWords&, const CallWords&) = default;
   static CallWords Of(const Call& call);
@@ -39,28 +39,29 @@ struct CallWords {
 class Exchange {
  public:
   using SendFrame = std::function<void(int peer, OutgoingFrame frame)>;
-  // `most_elements` limits a piece, the same on every rank. `send` is called from the members below.
+  // `most_elements` is the largest piece, the same on every rank. `send` is called from the functions below.
   Exchange(Call call, int rank, int size, int64_t most_elements, SendFrame send);
 
   const Call& call() const { return call_; }
-  // Bytes that this rank sends a peer at most, from the first piece to the last. REQUIRES: nobody was released.
+  // The most bytes that this rank sends to one peer in this call. REQUIRES: no peer was released.
   size_t MostBytesToAPeer() const;
 
-  // Sends what there is to send a peer; nothing is sent to it before.
+  // Allows frames to `peer` and sends those that were held back until here.
   void Release(int peer);
 
-  // Where a frame of `peer` belongs; `scratch` holds a piece for as long as Came takes. Unavailable: it belongs
-  // nowhere.
+  // The place for the bytes of a frame of `peer`; may be in `scratch`, which must stay as it is until Came returns.
+  // Unavailable when the call expects no such frame. Came takes the frame in once its bytes are there.
   absl::StatusOr<char*> PlaceFor(int peer, const FrameHead& head, std::vector<char>& scratch);
   void Came(int peer, const FrameHead& head, char* place);
-  // Both, for a frame that waited. It needs no scratch, which a frame of another call may be under way into.
+  // PlaceFor and Came for a frame that was buffered. Uses no scratch, into which a frame of another call may be
+  // arriving.
   absl::Status TakeWaited(int peer, const FrameHead& head, absl::Span<const char> bytes);
 
-  // All came, and all was sent. Whoever waits has the result, and the buffers.
+  // All frames were received and sent: the result is complete, and the buffers may be reused.
   bool Done() const { return left_ == 0 && unsent_ == 0; }
-  // The lowest rank that something is awaited of, or -1.
+  // The lowest rank from which a frame is missing, or -1.
   int Awaited() const;
-  bool Gathers() const;  // what is awaited is the result
+  bool Gathers() const;  // only results are missing, no contributions
 
  private:
   struct Block {
@@ -73,7 +74,7 @@ class Exchange {
     int64_t begin = 0;  // in the block
     int64_t size = 0;
   };
-  // Pieces that a peer has yet to send.
+  // The pieces that a peer has yet to send, and the numbers of the next ones.
   struct Expected {
     int64_t reduce = 0;
     int64_t gather = 0;
@@ -90,10 +91,10 @@ class Exchange {
   void SendPiece(int peer, FrameKind kind, const Block& block, int64_t piece, const char* base, size_t element_bytes);
   void SendGathered(int64_t piece);
 
-  // Whether a peer's piece of the own block, of so many elements, may take these bytes.
+  // Whether a peer's contribution of `elements` elements to the own block may have this size in bytes.
   bool FitsReduced(int64_t elements, size_t bytes) const;
   void AddPiece(int64_t piece, size_t bytes, char* place);
-  // The last piece has come: adds it and what this rank contributes to what came before, and rounds.
+  // Completes an exact sum: adds the last peer's piece and the own contribution to the sum so far, and rounds.
   void SumExactPiece(const Piece& piece, const ExactAddends& last);
   void SumFloatPiece(const Piece& piece);
   void SumSmall();
@@ -104,21 +105,21 @@ class Exchange {
   const int64_t most_elements_;
   const SendFrame send_;
   std::vector<Block> blocks_;  // by rank
-  size_t reduce_bytes_ = 0;    // of an element that this rank has summed; 0: none is
-  size_t gather_bytes_ = 0;    // of an element that is gathered; 0: none is
+  size_t reduce_bytes_ = 0;    // per element of this rank's contribution; 0: the call does not reduce
+  size_t gather_bytes_ = 0;    // per element of the result; 0: the call does not gather
   const char* addends_ = nullptr;
   char* gathered_ = nullptr;
-  bool small_ = false;  // an all-reduce by gathering everything
+  bool small_ = false;  // an all-reduce of few bytes: gathers all contributions, each rank sums
   int forwards_to_ = -1;
   std::vector<Expected> expected_;  // by rank
-  int64_t left_ = 0;                // frames that have yet to come
+  int64_t left_ = 0;                // frames that have yet to arrive
   int unsent_ = 0;
-  std::vector<std::vector<OutgoingFrame>> held_;  // by rank: until it is released
+  std::vector<std::vector<OutgoingFrame>> held_;  // by rank: frames held back until Release
   std::vector<char> released_;                    // by rank
-  std::vector<int> came_;                         // by piece of the own block: peers that sent theirs
-  std::vector<int64_t> sums_;                     // of an exact sum: of the own block, what came from all but the last
-  std::vector<float> floats_;                     // of float sums: by rank the own block
-  std::vector<int64_t> all_;                      // of a small all-reduce: by rank the values
+  std::vector<int> came_;                         // by piece of the own block: peers whose contribution arrived
+  std::vector<int64_t> sums_;                     // exact sums: the own block, summed over the peers so far
+  std::vector<float> floats_;                     // float sums: every rank's contribution to the own block
+  std::vector<int64_t> all_;                      // small all-reduce: every rank's values
 };
 
 }  // namespace lockstep::worker

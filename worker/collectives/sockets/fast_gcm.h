@@ -1,6 +1,6 @@
-// AES-128-GCM by Intel's ipsec-mb, as a provider of OpenSSL: TLS stays OpenSSL's, its records are encrypted three times
-// as fast as OpenSSL 3.0 does it, which does not use the wide AES instructions (VAES). What goes over the wire is the
-// same, so it does not matter whether the other end has them.
+// AES-128-GCM of Intel's ipsec-mb as an OpenSSL provider. OpenSSL still implements TLS; its records are encrypted three
+// times as fast as by OpenSSL 3.0, which does not use the wide AES instructions (VAES). The bytes on the wire are the
+// same, so the other end need not use it too.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_FAST_GCM_H_
@@ -10,11 +10,11 @@
 
 namespace lockstep::worker {
 
-// Algorithms of OpenSSL with that one among them. Null where the processor lacks VAES: OpenSSL's own context does as
-// well. Lives until the process ends.
+// An OpenSSL library context that includes this provider. Null where the CPU lacks VAES: use the default context. Lives
+// until the process ends.
 OSSL_LIB_CTX* FastGcmLibrary();
 
-// What a fetch from that library says to get it, and everything else from where it is.
+// The property query that prefers this provider and takes other algorithms from OpenSSL's own.
 inline constexpr char kFastGcmProperties[] = "?provider=ipsec-mb";
 
 }  // namespace lockstep::worker

@@ -1,4 +1,4 @@
-// Closes the connections of a communicator that broke: the peers are told the reason, if they still read.
+// Closes the connections of a broken communicator after sending the peers the reason.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_LINK_CLOSING_H_
@@ -11,11 +11,12 @@
 
 namespace lockstep::worker {
 
-// Longer notes are cut.
+// Longer notes are truncated.
 inline constexpr size_t kMostNoteBytes = 4096;
 
-// Sends every peer a note, and then no more; takes in what they had sent until they close as well. Blocks until that is
-// so, or `limit` has passed. REQUIRES: the links were told to give up (PeerLink::GiveUp).
+// Sends every peer the note, shuts down sending, and reads until the peers close too: closing with unread data would
+// reset the connection and lose the note. Blocks until all have closed or `limit` has passed.
+// REQUIRES: PeerLink::GiveUp was called on the links.
 void TellAndShutDown(absl::Span<PeerLink* const> links, absl::string_view note, absl::Duration limit);
 
 }  // namespace lockstep::worker

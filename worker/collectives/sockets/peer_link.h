@@ -1,10 +1,10 @@
-// Frames over a PeerStream, both ways, without blocking: what calls send a peer goes out in the order of the calls, and
-// what the peer sends goes straight to where it belongs.
+// Non-blocking frames over a PeerStream, in both directions. Outgoing frames leave in the order of their calls;
+// incoming bytes are received directly into their destination.
 //
-// A frame is a head, its bytes, and a mark that says whether the bytes count. A frame under way when its call was given
-// up is sent to its end, with other bytes, and does not count: what follows it is still understood.
+// A frame is a head, its bytes, and a mark that says whether the bytes are valid. When a call is given up in the middle
+// of a frame, the frame is filled up with zeros and marked invalid, so that the stream stays in sync.
 //
-// Threading: thread-compatible; the communicator's thread owns it.
+// Threading: owned by the communicator's thread.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_PEER_LINK_H_
 #define LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_PEER_LINK_H_
 
@@ -21,16 +21,16 @@
 namespace lockstep::worker {
 
 enum class FrameKind : uint32_t {
-  kCall = 1,  // the sender is in this call: CallWords
-  kReduce,    // a piece of the receiver's block
-  kGather,    // a piece of the sender's block, or of what is broadcast
-  kNote,      // why the sender aborts; nothing follows
-  kAsk,       // answer, please
+  kCall = 1,  // the sender has made this call; bytes: CallWords
+  kReduce,    // a piece of the sender's contribution to the receiver's block
+  kGather,    // a piece of the sender's block, or of a broadcast
+  kNote,      // the reason why the sender aborts; the last frame
+  kAsk,       // asks for kAnswer, to test the connection
   kAnswer,
 };
 
-// Of the machine's byte order, as CallWords: the ranks of a generation speak one protocol (the session checks its
-// number), which is of little-endian machines.
+// Sent in the machine's byte order, like CallWords: all ranks of a generation run the same protocol version (the
+// session checks it), which is defined for little-endian machines.
 struct FrameHead {
   FrameKind kind = FrameKind::kCall;
   uint32_t bytes = 0;
@@ -42,20 +42,20 @@ inline constexpr size_t kMostFrameBytes = 4 * 1024 * 1024;
 
 struct OutgoingFrame {
   FrameHead head;
-  const char* bytes = nullptr;  // stays in place until it is sent
-  std::string owned;            // instead of bytes
-  int* unsent = nullptr;        // one less when the bytes may be overwritten; null: nobody counts
+  const char* bytes = nullptr;  // valid until sent
+  std::string owned;            // used when `bytes` is null
+  int* unsent = nullptr;        // decremented when `bytes` may be overwritten; may be null
 
   const char* begin() const { return bytes != nullptr ? bytes : owned.data(); }
 };
 
-// What a link tells. An error breaks the connection.
+// The receiver of a link's frames. An error breaks the connection.
 class LinkEvents {
  public:
   virtual ~LinkEvents() = default;
-  // Where the bytes of a frame belong: room for head.bytes.
+  // Returns memory for the head.bytes bytes of a frame.
   virtual absl::StatusOr<char*> PlaceFor(int peer, const FrameHead& head) = 0;
-  // They are there, and count.
+  // The bytes at `place` have arrived and are valid.
   virtual absl::Status Came(int peer, const FrameHead& head, char* place) = 0;
 };
 
@@ -67,15 +67,15 @@ class PeerLink {
   int fd() const { return stream_->fd(); }
 
   void Send(OutgoingFrame frame);
-  // Sends what the socket takes now.
+  // Sends as much as the socket accepts now.
   absl::Status Write();
-  bool blocked() const { return blocked_; }  // the socket takes no more now
+  bool blocked() const { return blocked_; }  // the socket accepts no more now
 
-  // Takes in what is there, up to a few MiB.
+  // Receives what is available, up to a few MiB.
   absl::Status Read();
-  bool has_more() const { return has_more_; }  // the last Read left some, which the socket may not announce
+  bool has_more() const { return has_more_; }  // the last Read left bytes, for which poll may not report the socket
 
-  // Drops what is not sent; a frame under way will not count.
+  // Drops all unsent frames; a frame that is partly sent will be marked invalid.
   void GiveUp();
 
   uint64_t bytes_moved() const { return bytes_moved_; }
@@ -94,21 +94,21 @@ class PeerLink {
   LinkEvents& events_;
   uint64_t bytes_moved_ = 0;
 
-  // Out. Frames whose call came first go first; those in started_ keep their order.
+  // Outgoing. Frames of earlier calls go first; those in started_ keep their order.
   std::map<uint64_t, std::deque<OutgoingFrame>> waiting_;  // by sequence
   std::deque<OutgoingFrame> started_;
-  size_t sent_ = 0;  // of the first of started_
-  bool void_ = false;
+  size_t sent_ = 0;    // of the first of started_
+  bool void_ = false;  // the first of started_ was given up
   bool blocked_ = false;
-  std::vector<char> zeros_;  // in place of what was given up
+  std::vector<char> zeros_;  // fills up a frame that was given up
 
-  // In. Behind a frame's bytes its mark and the next head are read with them.
+  // Incoming. One read takes a frame's bytes, its mark and the head of the next frame.
   bool has_more_ = false;
   FrameHead head_;
   size_t head_have_ = 0;
   bool in_body_ = false;
   char* place_ = nullptr;
-  size_t body_have_ = 0;  // of the bytes, the mark and the next head
+  size_t body_have_ = 0;  // received of the bytes, the mark and the next head
   char tail_[kMarkBytes + kHeadBytes];
 };
 

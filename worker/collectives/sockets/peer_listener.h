@@ -1,14 +1,14 @@
-// The one port of a worker at which other workers find it: it tells whoever asks which incarnation listens (a probe),
-// and takes the connections of ranks of the generations that are expected. Docs: docs/design/0022-peer-transport.md.
+// The port at which other workers connect to this one. It answers probes with the incarnation that listens, and accepts
+// connections from ranks of expected generations. Docs: docs/design/0022-peer-transport.md.
 //
 // Invariants
-//   * Nobody without the secret of an expected generation gets more than a comparison of 48 bytes, or, with a prelude
-//     that he recorded, the beginning of a handshake; he holds a descriptor for 2 s at most. At most 256 who have not
-//     finished their handshake are held; of those who have not shown a prelude the oldest goes.
-//   * What a stranger sends changes nothing for a generation: a connection that fails its handshake is dropped, and the
-//     rank it claimed to be is still waited for.
+//   * A stranger without the secret of an expected generation costs a comparison of 48 bytes or, with a recorded
+//     prelude, the beginning of a handshake, and one descriptor for at most 2 s. At most 256 connections without a
+//     finished handshake are kept; beyond that the oldest one without a prelude is closed.
+//   * A stranger cannot disturb a generation: a connection that fails its handshake is dropped, and the rank that it
+//     claimed to be is still awaited.
 //
-// Threading: thread-safe. Owns one thread. The listener outlives what it gave out.
+// Threading: thread-safe. Owns one thread. The listener outlives the ExpectedPeers that it returned.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_PEER_LISTENER_H_
 #define LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_PEER_LISTENER_H_
 
@@ -28,19 +28,19 @@
 
 namespace lockstep::worker {
 
-// The ranks of one generation that connect to this one.
+// The ranks of one generation that will connect to this rank.
 class ExpectedPeers {
  public:
   ExpectedPeers(Generation generation, int rank, int size, std::string secret, PeerSecurity security);
 
-  // Blocks until rank `from` has connected and shown the secret. DeadlineExceeded at `until` (of SteadyNow), or the
-  // cause of Abort. Once per rank.
+  // Blocks until rank `from` has connected and proven the secret. DeadlineExceeded at `until` (on SteadyNow's clock),
+  // or the cause of Abort. Call it once per rank.
   absl::StatusOr<std::unique_ptr<PeerStream>> Await(int from, absl::Time until);
   // Ends every Await. Idempotent.
   void Abort(const absl::Status& cause);
 
-  // The key of a connection that began with `bytes`, a prelude; "" where it shows no secret, is of a rank that does not
-  // connect to this one, or is not encrypted where it has to be.
+  // The key of a connection that began with the prelude `bytes`. "" when the prelude was made without the secret, is of
+  // a rank that does not connect to this one, or lacks a required encryption.
   std::string KeyOf(absl::string_view bytes, const sockaddr_in& other);
   void Arrived(int from, std::unique_ptr<PeerStream> stream);
 
@@ -58,27 +58,27 @@ class ExpectedPeers {
 
 class PeerListener {
  public:
-  // Listens on `host` (a numeric IPv4 address, or a name) at a free port. Unavailable when that is not possible.
+  // Listens on `host` (a numeric IPv4 address or a name) at a free port. Unavailable when that fails.
   static absl::StatusOr<std::unique_ptr<PeerListener>> Start(const std::string& host, Incarnation incarnation);
   ~PeerListener();
   PeerListener(const PeerListener&) = delete;
   PeerListener& operator=(const PeerListener&) = delete;
 
-  // "host:port", for the others.
+  // "host:port", for other workers.
   const std::string& address() const { return address_; }
 
-  // From here on, until the result is gone, its connections are taken.
+  // Accepts connections of this generation until the result is destroyed.
   std::shared_ptr<ExpectedPeers> Expect(Generation generation, int rank, int size, std::string secret,
                                         PeerSecurity security);
 
  private:
-  // A connection that has not shown what it is, or is in its handshake.
+  // A connection whose prelude or handshake is not complete.
   struct Guest {
     Descriptor socket;
     sockaddr_in other;
     absl::Time until;
     std::string prelude;
-    std::unique_ptr<TlsHandshake> handshake;  // takes the socket over
+    std::unique_ptr<TlsHandshake> handshake;  // owns the socket when set
     std::shared_ptr<ExpectedPeers> group;
     int from = 0;
     short awaits = 1;  // poll's POLLIN or POLLOUT
@@ -90,7 +90,7 @@ class PeerListener {
                Incarnation incarnation);
   void Serve();
   void Accept();
-  // False: the connection is over, or is somebody else's now.
+  // False: the connection has ended or was handed over.
   bool Advance(Guest& guest);
   bool ReadPrelude(Guest& guest);
   bool Answer(const Guest& guest);

@@ -1,11 +1,10 @@
-// How one rank of a generation proves to another that it is of the same generation. Every rank makes a secret when a
-// generation forms, and gives it, with the address of its listener, to the other members through the chief: over
-// connections that are encrypted and authenticated (docs/security.md). The one that connects shows first, in the clear,
-// a prelude that only who has the secret can make, and then both agree on keys by TLS 1.3 with a pre-shared key
-// (RFC 8446, 4.2.11) that is made from it.
+// How ranks of a generation authenticate each other. When a generation forms, every rank makes a secret and gives it,
+// with the address of its listener, to the other members through the chief, over encrypted and authenticated
+// connections (docs/security.md). A rank that connects first sends, in the clear, a prelude that only an owner of the
+// secret can make. Then both ends run TLS 1.3 with a pre-shared key (RFC 8446, 4.2.11) derived from the secret.
 //
 // Invariants
-//   * Keys are bound to the generation, both ranks, who connects to whom, the number of ranks, and whether what follows
+//   * A key is bound to the generation, both ranks and their direction, the number of ranks, and whether the data after
 //     the handshake is encrypted.
 //
 // Threading: immutable.
@@ -31,44 +30,43 @@ struct PeerPair {
   bool encrypts = true;  // after the handshake
 };
 
-// Whether what ranks send one another is encrypted beyond the handshake. Of two ranks that differ, the stricter one is
-// followed.
+// Whether the data between ranks is encrypted after the handshake. If two ranks differ, the stricter setting holds.
 enum class PeerSecurity : char {
-  kEncryptedBeyondHost = 'h',  // not where the other end's address is in 127.0.0.0/8
+  kEncryptedBeyondHost = 'h',  // encrypted unless the other end's address is in 127.0.0.0/8
   kEncrypted = 'e',
-  kAuthenticated = 'a',  // not
+  kAuthenticated = 'a',  // only the handshake is protected
 };
 // `loopback`: the other end's address is in 127.0.0.0/8.
 bool Encrypts(PeerSecurity security, bool loopback);
 
-// What a rank leaves for the others in the rendezvous store: "SECRET h|e|a HOST:PORT".
+// A rank's entry in the rendezvous store: "SECRET h|e|a HOST:PORT".
 struct PeerCard {
   std::string secret;  // 64 hexadecimal digits
   PeerSecurity security = PeerSecurity::kEncryptedBeyondHost;
   std::string address;
 
   std::string Text() const { return secret + ' ' + static_cast<char>(security) + ' ' + address; }
-  // InvalidArgument where `text` is none. Messages never hold it.
+  // InvalidArgument when `text` is malformed. The message never contains it.
   static absl::StatusOr<PeerCard> Parse(absl::string_view text);
 };
 
-// What is asked of a listener.
+// The purpose of a connection to a listener.
 enum class PreludeKind : char { kProbe = 'p', kRank = 'r' };
 inline constexpr size_t kPreludeBytes = 48;
 
 std::string ProbePrelude();
 std::string RankPrelude(absl::string_view secret, const PeerPair& pair);
 
-// What stands in a prelude. Only RankPrelude made with the secret proves anything of it.
+// The contents of a prelude. They are unproven until the bytes equal a RankPrelude made with the secret.
 struct Prelude {
   PreludeKind kind = PreludeKind::kProbe;
   uint32_t from = 0;
   bool encrypts = true;
 };
-// None where the bytes are no prelude. REQUIRES: kPreludeBytes bytes.
+// None when the bytes are no prelude. REQUIRES: bytes.size() == kPreludeBytes.
 std::optional<Prelude> ReadPrelude(absl::string_view bytes);
 
-// 32 bytes.
+// The TLS key, 32 bytes.
 std::string PreSharedKey(absl::string_view secret, const PeerPair& pair);
 
 }  // namespace lockstep::worker

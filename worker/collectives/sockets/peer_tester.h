@@ -1,10 +1,11 @@
-// Tests on request whether peers can be reached (peer_probe.h), while the worker does something else.
+// Tests in the background whether peers can be reached (peer_probe.h).
 //
 // Invariants
-//   * A peer is told of as soon as its own test ended, whatever the others take.
-//   * However often a peer is asked for while its test is under way, one more test follows: peers that do not answer
-//     pile up nothing.
-//   * Each peer has as long as its answers took (common/net/answer_limit.h).
+//   * A peer's result is reported as soon as its own test ends.
+//   * Any number of requests for a peer during its test lead to one further test: requests for peers that do not answer
+//     do not pile up.
+//   * Each peer's time limit adapts to its earlier answers (common/net/answer_limit.h).
+//
 // Threading: thread-safe; owns one thread, and others while tests are under way. The destructor ends those.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_PEER_TESTER_H_
 #define LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_PEER_TESTER_H_
@@ -29,12 +30,12 @@ namespace lockstep::worker {
 class PeerTester {
  public:
   struct Options {
-    // The worker's own address: one that cannot listen there reaches nobody, because nobody could reach it.
+    // The worker's own address. If it cannot listen there, no peer can reach it, and all tests fail.
     std::string own_host;
-    // How long a peer has at first and at least, and at most. The chief asks anew after 10 s without an answer.
+    // The first and smallest time limit of a peer, and the largest. The chief repeats a request after 10 s.
     absl::Duration least = absl::Seconds(3);
     absl::Duration most = absl::Seconds(8);
-    // Called on the tester's thread with what came out, for one or several peers; not after the destructor.
+    // Called on the tester's thread with the results of one or several peers; not after the destructor.
     std::function<void(const PeersTested&)> done;
   };
 

@@ -1,5 +1,5 @@
-// What a listener answers to a probe (peer_listener.h, peer_probe.h): "LSprobe1", then the incarnation's two halves,
-// most significant byte first.
+// A listener's answer to a probe (peer_listener.h, peer_probe.h): "LSprobe1", then the incarnation's two halves in
+// big-endian order.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_PROBE_ANSWER_H_
@@ -25,7 +25,7 @@ inline std::string ProbeAnswer(Incarnation incarnation) {
   return answer;
 }
 
-// None where `answer` is no such answer.
+// None when `answer` is malformed.
 inline std::optional<Incarnation> IncarnationIn(absl::string_view answer) {
   if (answer.size() != kProbeAnswerBytes || answer.substr(0, 8) != kProbeMagic) return std::nullopt;
   const auto half = [&](size_t at) {

@@ -1,6 +1,7 @@
-// A peer of a SocketCommunicator whose bytes a test chooses, without sockets: it can stop in the middle of a frame.
+// A fake peer of a SocketCommunicator, without sockets: a test writes its bytes, which may end in the middle of a
+// frame.
 //
-// Threading: thread-safe. Outlives the communicator that has its stream.
+// Threading: thread-safe. Outlives the communicator that owns its stream.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_SCRIPTED_PEER_H_
 #define LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_SCRIPTED_PEER_H_
 
@@ -20,10 +21,10 @@ namespace lockstep::worker {
 
 class ScriptedPeer {
  public:
-  // For the communicator. Once.
+  // The communicator's end. Call it once.
   std::unique_ptr<PeerStream> Stream() { return std::make_unique<Connection>(*this); }
 
-  // Blocks until the communicator has taken it in and looked for more, or has closed the connection.
+  // Sends bytes to the communicator. Blocks until it has read all of them, or has closed the connection.
   void Give(const std::string& bytes) {
     MutexLock lock(&mutex_);
     given_ += bytes;
@@ -42,7 +43,7 @@ class ScriptedPeer {
     while (written_ <= before && !closed_) changed_.Wait(&mutex_);
   }
 
-  // A frame as a peer sends it; it is given up where it does not count.
+  // A frame as a peer sends it; without `counts`, as one that was given up.
   static std::string Frame(const FrameHead& head, const std::string& bytes, bool counts = true) {
     return std::string(reinterpret_cast<const char*>(&head), sizeof(head)) + bytes + (counts ? '\1' : '\0');
   }

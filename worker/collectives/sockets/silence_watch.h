@@ -1,6 +1,5 @@
-// Distinguishes a slow peer from an unreachable one while a connection is open and nothing arrives: a peer that was not
-// heard for a while is asked, and one that does not answer in time is unreachable. A peer that answers may be slow for
-// as long as it likes.
+// Distinguishes a slow peer from an unreachable one on an open connection. A peer that has been silent for a while is
+// asked; if it does not answer in time it is unreachable. A peer that answers may be slow for any time.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_SILENCE_WATCH_H_
@@ -18,23 +17,23 @@ class SilenceWatch {
   SilenceWatch(absl::Duration ask_every, absl::Duration answer_limit)
       : ask_every_(ask_every), answer_limit_(answer_limit) {}
 
-  // Anything of `rank` came: its first counts from here, and so does what it is asked later.
+  // Call when a rank is first watched, and whenever bytes of it arrive: restarts its silence at `now`.
   void Heard(int rank, absl::Time now) { ranks_[rank] = {.since = now}; }
 
-  // When to look again at the latest.
+  // The latest time for the next Look.
   absl::Time NextLook() const;
 
   struct Findings {
-    std::vector<int> to_ask;  // once each, until they are heard
+    std::vector<int> to_ask;  // each once per silence
     int silent = -1;          // the lowest rank that did not answer in time
   };
-  // `meant`: what NextLook had said. A look that comes more than a second later was delayed by this process itself, and
-  // gives everybody the whole time again.
+  // `meant`: the result of NextLook. If `now` is more than a second later, this process itself was delayed, and all
+  // peers get their full time again.
   Findings Look(absl::Time now, absl::Time meant);
 
  private:
   struct State {
-    absl::Time since;  // heard, or asked
+    absl::Time since;  // last heard, or asked
     bool asked = false;
   };
 

@@ -1,4 +1,4 @@
-// A peer for tests that takes connections into its backlog and says nothing.
+// A fake peer that never answers: connections stay in its listen backlog.
 //
 // Threading: owned by the test.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_SILENT_PEER_H_

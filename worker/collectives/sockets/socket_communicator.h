@@ -1,17 +1,17 @@
-// Ranks that are processes, over TCP: a connection between any two of them, authenticated and, beyond one host,
-// encrypted (docs/design/0022-peer-transport.md).
+// The communicator between processes, over TCP: one connection per pair of ranks, authenticated and, between hosts,
+// encrypted by default (docs/design/0022-peer-transport.md).
 //
 // Invariants
-//   * One thread does all of a communicator's work: it sends, receives, sums and converts, and it never waits for one
-//     peer alone. So a peer that dies, aborts or asks is heard at any time.
-//   * Nothing but a few small calls is sent to a rank before it has said that it is in the call: memory that waits for
-//     it is bounded.
-//   * A slow peer breaks nothing. An unreachable one is noticed without the chief: a peer that is not heard for
-//     `ask_every` is asked, and one that does not answer in `answer_limit` is named in an abort. So are ranks that
-//     are in different calls at the same place.
-//   * Destroying a communicator ends the calls its peers are still in: keep it until they have ended theirs.
+//   * One thread does all of a communicator's work: it sends, receives, sums and converts, and never blocks on a single
+//     peer, so it notices at any time when a peer dies, aborts or asks.
+//   * Before a rank has announced a call, its peers send it no more than a small number of bytes of that call, so the
+//     memory for early data is bounded.
+//   * A slow peer breaks nothing. An unreachable one is noticed without the chief: a peer that was silent for
+//     `ask_every` is asked, and if it does not answer within `answer_limit`, an abort blames it. Ranks that make
+//     different calls at the same place in the sequence abort too.
+//   * Destroying a communicator ends the unfinished calls of its peers: keep it until they have ended.
 //
-// Threading: as communicator.h says.
+// Threading: the collectives are called by one thread; Abort, status and bytes_moved are thread-safe.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_SOCKET_COMMUNICATOR_H_
 #define LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_SOCKET_COMMUNICATOR_H_
 
@@ -30,16 +30,15 @@ struct SocketGroup {
   Generation generation;
   int rank = 0;
   int size = 1;
-  // What the ranks are to people, by rank: "worker-1 at 10.0.0.2:4711". For notes of what is waited for; SocketForming
-  // gives those a name that have none.
+  // Names of the ranks for messages: "worker-1 at 10.0.0.2:4711". SocketForming fills in missing ones.
   std::vector<std::string> names = {};
   absl::Duration ask_every = absl::Seconds(30);
   absl::Duration answer_limit = absl::Seconds(30);
-  // The largest piece in which a block travels. The same on every rank.
+  // The largest piece of a block, the same on every rank.
   int64_t piece_elements = 16 * 1024;
 };
 
-// `streams`: by rank, null for the own one. Unavailable when the process has no descriptors left.
+// `streams`: the connection to each rank, null for the own one. Unavailable when the process is out of descriptors.
 absl::StatusOr<std::unique_ptr<Communicator>> MakeSocketCommunicator(SocketGroup group,
                                                                      std::vector<std::unique_ptr<PeerStream>> streams);
 

@@ -1,7 +1,7 @@
-// Connects the ranks of a generation (peer_secret.h says how they know one another), and makes their communicator.
-// A rank connects to the ranks below its own, and is connected to by those above.
+// Connects the ranks of a generation, authenticated as in peer_secret.h, and makes their communicator. A rank connects
+// to the ranks below it and accepts connections from those above.
 //
-// Threading: Run is called once, by one thread; Abort by any.
+// Threading: Run is called once, by one thread; Abort is thread-safe.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_SOCKET_FORMING_H_
 #define LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_SOCKET_FORMING_H_
 
@@ -23,25 +23,25 @@ class SocketForming {
  public:
   struct Options {
     SocketGroup group;
-    // The own address, the listener's. Where it is this machine's no more, this rank is the one to blame.
+    // The address of the own listener. If it is no longer an address of this machine, this rank blames itself.
     std::string host = "127.0.0.1";
     PeerSecurity security = PeerSecurity::kEncryptedBeyondHost;
     absl::Duration form_limit = absl::Seconds(20);
   };
 
-  // `listener` and `store` outlive this; size 1 uses neither.
+  // `listener` and `store` outlive this object; a group of size 1 uses neither.
   SocketForming(Options options, PeerListener& listener, RendezvousStore& store);
   ~SocketForming();
   SocketForming(const SocketForming&) = delete;
   SocketForming& operator=(const SocketForming&) = delete;
 
-  // Blocks until this rank is connected to every other, and each has shown that it is of this generation.
-  // DeadlineExceeded when one does not come within form_limit, Unavailable when one cannot be connected to, Aborted
-  // after Abort or when somebody else answers. The rank concerned is blamed (completion.h).
+  // Blocks until this rank is connected to all others and each is authenticated. DeadlineExceeded when a rank does not
+  // connect within form_limit, Unavailable when a rank cannot be connected to, Aborted after Abort or when another
+  // process answers. The rank concerned is blamed (completion.h).
   absl::StatusOr<std::unique_ptr<Communicator>> Run();
 
-  // Ends Run at once, and aborts the store. Idempotent, never waits for the network, does nothing to a communicator
-  // that Run has returned.
+  // Ends Run at once and aborts the store. Idempotent, never waits for the network. Does not touch a communicator that
+  // Run has returned.
   void Abort(const absl::Status& cause);
 
  private:

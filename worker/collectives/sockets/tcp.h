@@ -1,4 +1,4 @@
-// TCP sockets over IPv4, by "host:port" or by host: made, connected and waited for.
+// Helpers for TCP sockets over IPv4: resolve, listen, connect, wait.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_TCP_H_
@@ -16,30 +16,29 @@
 
 namespace lockstep::worker {
 
-// Unavailable, with what errno says.
+// Unavailable, with `what` and the text of errno.
 absl::Status SystemError(const std::string& what);
 
-// InvalidArgument: `address` is not host:port. Unavailable: the host cannot be resolved. Blocks while it is resolved.
+// Resolves "host:port". InvalidArgument: `address` has another form. Unavailable: the host cannot be resolved. Blocks.
 absl::StatusOr<sockaddr_in> ResolveAddress(const std::string& address);
 
 bool IsLoopback(const sockaddr_in& address);  // 127.0.0.0/8
 
-// A socket that listens on `host` at a free port; does not block in accept.
+// A non-blocking socket that listens on `host` at a free port.
 struct Listening {
   Descriptor socket;
   uint16_t port = 0;
 };
 absl::StatusOr<Listening> ListenOn(const std::string& host);
 
-// Waits for `events` (poll's) on `fd`. DeadlineExceeded: nothing came before `until` (of SteadyNow). Cancelled: the
-// descriptor `cancel` became readable or was closed at its other end first; -1: nothing cancels. `what` begins
-// messages.
+// Blocks until poll reports one of `events` on `fd`. DeadlineExceeded at `until` (on SteadyNow's clock). Cancelled: the
+// descriptor `cancel` became readable or its other end was closed first; -1: nothing cancels. `what` begins messages.
 absl::Status AwaitReady(int fd, short events, int cancel, absl::Time until, const std::string& what);
 
-// A connected socket that does not block and sends small writes at once. Errors as AwaitReady, and Unavailable.
+// Connects a non-blocking socket with TCP_NODELAY. Blocks until connected. Errors of AwaitReady, and Unavailable.
 absl::StatusOr<Descriptor> ConnectTo(const sockaddr_in& target, int cancel, absl::Time until, const std::string& what);
 
-// What both ends of a connection between workers set.
+// Sets the socket options of connections between workers.
 void SetForPeers(int fd);
 
 }  // namespace lockstep::worker
