@@ -1,9 +1,9 @@
-// Decides, alike on every rank, whether NCCL reduces a generation's gradients, and connects it.
+// Decides whether NCCL reduces the gradients of a generation, with the same result on every rank, and connects it.
 //
-// NCCL does so unless a rank lacks it, or two ranks share a GPU and the NCCL of one of them is older than 2.30.3, which
-// is the first that serves that. NCCL_HOSTID, set to something else for each rank, makes ranks on one GPU look like
-// ranks on other hosts to NCCL, and to this. Without NCCL the gradients travel through host memory; exact sums have
-// the same bits either way.
+// NCCL is used unless a rank lacks it, or two ranks share a GPU and one of them has an NCCL older than 2.30.3, the
+// first version that supports this. A different NCCL_HOSTID for each rank makes ranks on one GPU look like ranks on
+// different hosts, to NCCL and to this check. Without NCCL gradients travel through host memory; exact sums have the
+// same bits either way.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_CUDA_LIBRARY_JOIN_GPUS_H_

@@ -1,8 +1,9 @@
-// What liblockstep_cuda.so exports: one function, which returns a table. The program that loads the library and the
-// library are of one build: standard containers and abseil's types cross this border, so the loader refuses a library
-// whose number or version is not its own (`worker/device/choice/cuda_loader.h`) before it calls anything in the table.
+// The interface of liblockstep_cuda.so: one exported function, which returns a table of functions. The library and the
+// program that loads it must come from one build, since standard containers and Abseil types cross this boundary. The
+// loader (`worker/device/choice/cuda_loader.h`) therefore refuses a library with another ABI number or version before
+// it calls anything in the table.
 //
-// No protobuf, gRPC or logging on either side of this header, and no type of a vendor.
+// Neither protobuf, gRPC and logging nor vendor types cross this boundary.
 //
 // Threading: immutable. The functions of the table are thread-safe.
 #ifndef LOCKSTEP_WORKER_CUDA_LIBRARY_LIBRARY_H_
@@ -19,14 +20,14 @@
 
 namespace lockstep::device {
 
-// A part of what CUDA consists of.
+// One component of a CUDA installation.
 struct CudaComponent {
-  std::string version;  // "13.0", "9.13.0"; empty: not there
-  std::string problem;  // why not, when it is not there: one line, with what to do
+  std::string version;  // "13.0", "9.13.0"; empty: not installed
+  std::string problem;  // when `version` is empty, the reason and a remedy in one line
 };
 
 struct CudaGpu {
-  int ordinal = 0;  // as CUDA counts, after CUDA_VISIBLE_DEVICES
+  int ordinal = 0;  // CUDA's device number under CUDA_VISIBLE_DEVICES
   std::string name;
   int capability_major = 0;
   int capability_minor = 0;
@@ -36,9 +37,9 @@ struct CudaGpu {
   std::string problem;     // why it cannot be used; empty: it can
 };
 
-// What a machine has. Made without leaving anything behind on a GPU: no context stays.
+// The CUDA installation of a machine. Making the report leaves no context on a GPU.
 struct CudaReport {
-  CudaComponent driver;   // the newest CUDA that it runs, with its own version where known: "13.0 (580.65.06)"
+  CudaComponent driver;   // the newest CUDA that the driver supports, its own version where known: "13.0 (580.65.06)"
   CudaComponent runtime;  // the CUDA that the library was built with
   CudaComponent cublaslt;
   CudaComponent cudnn;
@@ -47,35 +48,35 @@ struct CudaReport {
   std::string problem;        // why nothing here can be used (no driver, driver too old, no GPU): one line; else empty
 };
 
-// What ranks on GPUs agreed on.
+// The result of `join`, the same choice on every rank.
 struct JoinedGpus {
   std::unique_ptr<worker::DeviceCommunicator> communicator;  // null: gradients travel through host memory
-  std::string why_not;                                       // the reason then, for the log
+  std::string why_not;                                       // the reason when `communicator` is null, for the log
 };
 
-// Raised by every change of this header or of the types of device.h, kernel.h and layout.h that it hands out.
+// Increase it with every change of this header or of the types of device.h, kernel.h and layout.h that cross it.
 inline constexpr int64_t kCudaLibraryAbi = 4;
 
-// Read field by field from the front: `abi` keeps its place and type whatever changes.
+// The table. Loaders read `abi` first, so it keeps its place and type in every version.
 struct CudaLibrary {
   int64_t abi = kCudaLibraryAbi;
-  // Of the program: kVersion of common/version/version.h. Lives as long as the library.
+  // kVersion of common/version/version.h. Lives as long as the library.
   const char* program_version = nullptr;
-  // Never fails: what is wrong is said in the report.
+  // Never fails: problems are part of the report.
   CudaReport (*report)() = nullptr;
   // A device on GPU `options.ordinal`, owned by the calling thread; its info has kind "cuda", `memory` and `tf32`.
-  // FailedPrecondition with the report's reason when that GPU cannot be used, InvalidArgument when there is none of
-  // that number, ResourceExhausted when `options.memory_limit` or what is free does not hold a context.
+  // FailedPrecondition with the report's reason when that GPU cannot be used, InvalidArgument when there is no GPU of
+  // that number, ResourceExhausted when `options.memory_limit` or the free memory is too small for a context.
   absl::StatusOr<std::unique_ptr<Device>> (*make_device)(const DeviceOptions& options) = nullptr;
-  // Connects the ranks of `host`, each with its own GPU `ordinal`, for reductions in their memory. Called by every rank
-  // at the same place in its sequence of collectives. Blocks; ends when `host` breaks, or after a minute. `host`
+  // Connects the ranks of `host` for reductions in device memory; `ordinal` is this rank's GPU. Every rank calls it at
+  // the same place in its sequence of collectives. Blocks until connected, until `host` breaks, or for a minute. `host`
   // outlives the result. Errors are those of the collectives and of NCCL.
   absl::StatusOr<JoinedGpus> (*join)(int ordinal, worker::Communicator& host) = nullptr;
 };
 
 }  // namespace lockstep::device
 
-// The name under which the loader looks for it. The table is immutable and lives as long as the process.
+// The symbol that the loader looks up. The table is immutable and lives as long as the process.
 extern "C" const lockstep::device::CudaLibrary* LockstepCudaLibrary();
 
 #endif  // LOCKSTEP_WORKER_CUDA_LIBRARY_LIBRARY_H_

@@ -1,4 +1,4 @@
-// What this machine has of CUDA, for `lockstep check` and the choice of a device.
+// Inspects the CUDA installation of this machine, for `lockstep check` and the choice of a device.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_CUDA_LIBRARY_REPORT_H_
