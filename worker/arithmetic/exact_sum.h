@@ -73,7 +73,7 @@ bool Overflows(uint32_t magnitude, int32_t exponent);
 int32_t FittingExponent(uint32_t magnitude);
 
 enum class TensorVerdict {
-  kGood,       // the sums are exact to the last bit of the quantised values
+  kGood,       // the sums are valid
   kRedo,       // sum again, the same samples, with the exponent that FittingExponent gives for this magnitude
   kNonFinite,  // no redo: the whole tensor is NaN
 };

@@ -1,6 +1,6 @@
-// The headers of IDX and npy files: what the elements behind them are.
+// Parses the headers of IDX and npy files: element type, shape and byte order.
 //
-// Threading: thread-safe (pure functions, but for the source that they read).
+// Threading: thread-compatible: a call needs exclusive use of its ByteSource.
 #ifndef LOCKSTEP_WORKER_DATA_ARRAY_HEADER_H_
 #define LOCKSTEP_WORKER_DATA_ARRAY_HEADER_H_
 
@@ -19,16 +19,16 @@ struct ArrayHeader {
   bool big_endian = false;
 };
 
-// The first bytes of a file, which tell its format.
+// The first bytes of a file, which identify its format.
 using Magic = std::array<std::byte, 4>;
 
 bool IsIdxMagic(const Magic& magic);
 bool IsNpyMagic(const Magic& magic);
 
-// Reads the rest of an IDX header, whose magic was read: 0, 0, element type, rank, then a big-endian u32 per dimension.
+// Reads the rest of an IDX header after its magic (0, 0, element type, rank): a big-endian uint32 per dimension.
 absl::StatusOr<ArrayHeader> ReadIdxHeader(const Magic& magic, ByteSource& source);
 
-// Reads the rest of an npy header (versions 1 to 3), whose first four bytes were read.
+// Reads the rest of an npy header (versions 1 to 3) after its first four bytes.
 absl::StatusOr<ArrayHeader> ReadNpyHeader(ByteSource& source);
 
 }  // namespace lockstep::worker

@@ -1,6 +1,6 @@
-// Random changes of training images: cut out, mirrored, and moved by some pixels. What becomes of a sample is a
-// function of the seed and of its position in the stream of samples (SampleStream), so of seed, epoch and sample: the
-// same for any number of workers, and after any restart.
+// Random augmentation of training images: crops, mirroring, and shifts by some pixels. The augmentation of a sample is
+// a function of the seed and of the sample's position in the SampleStream alone: the same for any number of workers and
+// after any restart.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_DATA_AUGMENTATION_H_
@@ -20,29 +20,29 @@ namespace lockstep::worker {
 
 class Augmentation {
  public:
-  // For samples of these fields, normalised so: float32 fields of three dimensions are images, the others stay.
+  // `fields`: of the samples, with `normalisation`. Float32 fields of three dimensions are images; others are
+  // unchanged.
   Augmentation(const job::Augment& rule, const Normalisation& normalisation, uint64_t seed,
                absl::Span<const TensorSpec> fields);
 
-  // Whether a region of each image is taken, before Apply: what DataSource::ReadRegions is for.
+  // Whether samples are random crops: read them with DataSource::ReadRegions and RegionAt, before Apply.
   bool crops() const { return least_share_ > 0; }
-  // The region of the image of that size that the sample at `position` gets: a random share of its area and a random
-  // ratio of its sides, as torchvision's RandomResizedCrop. REQUIRES: crops().
+  // The crop, from an image of `size`, for the sample at `position`: a random share of the area and a random aspect
+  // ratio, as torchvision's RandomResizedCrop. REQUIRES: crops().
   ImageRegion RegionAt(int64_t position, ImageSize size) const;
 
-  // Changes the samples of field `field` that were read for positions `first`, `first` + 1, … All fields of a position
-  // are changed alike.
+  // Mirrors and shifts, in place, the samples of field `field` at positions `first`, `first` + 1, … All fields of a
+  // position are changed alike.
   void Apply(int field, int64_t first, absl::Span<std::byte> samples) const;
 
  private:
-  // What becomes of an image.
   struct Change {
     bool flip = false;
     int64_t down = 0;
     int64_t right = 0;
   };
   Change ChangeAt(int64_t position) const;
-  // `from` and `to` are images of that shape, apart from each other.
+  // `from` and `to` are images of `shape` that do not overlap.
   void Draw(const Change& change, const Shape& shape, const float* from, float* to) const;
 
   const bool flip_;
@@ -50,8 +50,8 @@ class Augmentation {
   double least_share_ = 0;
   double most_share_ = 0;
   const uint64_t seed_;
-  const std::vector<float> empty_;  // per channel, or for all: what 0 becomes
-  std::vector<Shape> images_;       // per field; empty: none
+  const std::vector<float> empty_;  // the normalised value of a stored 0, per channel or one for all
+  std::vector<Shape> images_;       // per field its shape; empty: not an image
 };
 
 }  // namespace lockstep::worker

@@ -1,9 +1,8 @@
-// Fills input buffers ahead of the step: a thread reads the next logical shards of this rank while the current ones are
-// computed. Which samples a batch holds is a function of (seed, step, logical shard) alone (SampleStream); the reader
-// only decides when they are copied.
+// Reads batches ahead of the step: a thread reads the next logical shards of this rank while the current one is
+// computed. The samples of a batch are a function of (seed, step, logical shard) alone (SampleStream).
 //
-// States of the queue: 1 filling (queue below its depth) -> 2 full (the thread waits for a Next) -> 1; 3 stopped, from
-// anywhere, by the destructor. Seek empties the queue and starts again elsewhere.
+// States of the queue: 1 filling (below its depth) -> 2 full (the thread waits for a call of Next) -> 1; any state -> 3
+// stopped, by the destructor. Seek empties the queue and restarts it at another step.
 //
 // Threading: thread-compatible (one consumer); owns one thread.
 #ifndef LOCKSTEP_WORKER_DATA_BATCH_READER_H_
@@ -28,11 +27,11 @@ namespace lockstep::worker {
 
 // One logical shard of one step, or one evaluation batch.
 struct Batch {
-  int64_t step = 0;  // the update that this batch serves: it leads from state step-1 to state `step`
+  int64_t step = 0;  // the batch serves the update from state step-1 to state `step`
   int64_t logical_shard = 0;
-  std::vector<int64_t> samples;  // the indices read, in order
-  std::vector<Tensor> fields;    // [samples, ...] per field of the source; empty where the reader was given memory
-  std::vector<absl::Span<std::byte>> bytes;  // per field of the source, wherever it lies
+  std::vector<int64_t> samples;              // indices in the source, in order
+  std::vector<Tensor> fields;                // [samples, ...] per field of the source; empty with Options::blocks
+  std::vector<absl::Span<std::byte>> bytes;  // per field, in `fields` or in a block
 };
 
 class BatchReader {
@@ -41,17 +40,17 @@ class BatchReader {
     int64_t global_batch_size = 0;
     int64_t logical_shards = 1;  // divides global_batch_size
     int depth = kReadAhead;      // batches read ahead, at least 1
-    // Where batches lie, a block of BytesOfBatch for each that is alive; empty: in memory of the reader's own.
+    // Memory for the batches: BatchesAlive(depth) blocks of BytesOfBatch bytes each. Empty: the reader allocates.
     // REQUIRES: aligned to Tensor::kAlignment, outlives the reader.
     std::vector<std::byte*> blocks = {};
-    bool poison = kPoisonsMemory;                // a batch before it is read: what the source leaves out shows
-    const Augmentation* augmentation = nullptr;  // what becomes of samples that were read; outlives the reader
+    bool poison = kPoisonsMemory;                // poisons a batch's memory before it is read, to expose missing writes
+    const Augmentation* augmentation = nullptr;  // applied to the samples; outlives the reader; null: none
   };
   static constexpr int kReadAhead = 2;
-  // So many batches take memory: those read ahead, and the one that the consumer has.
+  // The number of batches in memory: those read ahead and the consumer's.
   static constexpr int BatchesAlive(int depth) { return depth + 1; }
 
-  // Of one batch of so many samples.
+  // The memory of a batch of `samples` samples.
   static size_t BytesOfBatch(const DataSource& source, int64_t samples);
 
   // REQUIRES: `source` and `stream` outlive the reader.
@@ -60,17 +59,17 @@ class BatchReader {
   BatchReader(const BatchReader&) = delete;
   BatchReader& operator=(const BatchReader&) = delete;
 
-  // From now on delivers `shards` (in this order) of step `first_step`, then of the step after, and so on: what a rank
-  // calls when it enters a generation. first_step >= 1; shards in [0, logical_shards), not empty.
+  // Makes Next deliver `shards`, in this order, of step `first_step`, then of the step after, and so on. A rank calls
+  // it when it enters a generation. REQUIRES: first_step >= 1; shards in [0, logical_shards), not empty.
   void Seek(int64_t first_step, std::vector<int64_t> shards);
 
-  // The next batch; blocks until it is read. Valid until the next call of Next or Seek. An error of the source comes in
-  // the place of the batch that it was to be, and of all behind it until Seek. REQUIRES: Seek was called.
+  // Returns the next batch, valid until the next call of Next or Seek; blocks until it is read. If the source fails for
+  // a batch, Next returns the error instead of it and of all later ones until Seek. REQUIRES: Seek was called.
   absl::StatusOr<const Batch*> Next();
-  // Whether Next would return at once.
+  // Whether Next would return without blocking.
   bool Ready() const;
 
-  // Time that Next has spent waiting since construction: the job waits for its data.
+  // The total time that Next has blocked: how long steps waited for data.
   absl::Duration waited() const;
 
  private:
@@ -78,19 +77,20 @@ class BatchReader {
   std::unique_ptr<Shared> shared_;
 };
 
-// One slice of the evaluation set, in order. The last batch is padded with the set's first sample, masked out.
+// One batch of the evaluation set, in order. The last batch is padded with copies of the set's first sample, masked
+// out.
 struct EvalBatch {
   std::vector<Tensor> fields;  // [batch_size, ...]
   Tensor mask;                 // float32 [batch_size]: 1 for a sample that counts, 0 for padding
-  int64_t valid = 0;           // how many count
+  int64_t valid = 0;           // samples that count
   bool poison = kPoisonsMemory;
 };
 
-// Number of batches that cover the set.
+// The number of batches that cover the set.
 int64_t NumEvalBatches(const DataSource& source, int64_t batch_size);
 
-// Reads evaluation batch `index`, in [0, NumEvalBatches), into `batch`, allocating its tensors when they do not fit
-// yet. Errors of the source.
+// Reads evaluation batch `index`, in [0, NumEvalBatches), into `batch`, whose tensors are allocated unless they have
+// the right size. Errors of the source.
 absl::Status ReadEvalBatch(const DataSource& source, int64_t batch_size, int64_t index, EvalBatch& batch);
 
 }  // namespace lockstep::worker

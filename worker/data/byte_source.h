@@ -1,5 +1,5 @@
-// Bytes read from their beginning, decompressed on the way, that always know at which byte they are: a file, gzipped or
-// not, or a member of an archive.
+// Sequential reading of a file, gzipped or plain, or of a member of an archive: decompresses, and tracks the byte
+// offset for error messages.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_DATA_BYTE_SOURCE_H_
@@ -18,50 +18,50 @@
 
 namespace lockstep::worker {
 
-// Where the bytes of a source come from.
+// The decompressed bytes behind a ByteSource.
 class ByteStream {
  public:
   virtual ~ByteStream() = default;
-  // Fills `out` from its beginning and returns how much of it; less than all only at the end. DataLoss says what is
-  // wrong with the bytes, without their place. `out` has at most 8 MiB.
+  // Fills `out` and returns the number of bytes, less than all only at the end. DataLoss when the bytes are corrupt;
+  // the message does not name the place. REQUIRES: `out` has at most 8 MiB.
   virtual absl::StatusOr<size_t> ReadSome(absl::Span<std::byte> out) = 0;
 };
 
 class ByteSource {
  public:
-  // No file holds fewer compressed bytes than this part of what it decompresses to.
+  // The largest compression ratio of deflate.
   static constexpr int64_t kMostDeflated = 1032;
 
-  // Opens a regular file; what is read of it advances `pulse`, which may be null. NotFound, PermissionDenied,
-  // InvalidArgument for a directory.
+  // Opens a regular file; reading advances `pulse`, which may be null. NotFound, PermissionDenied, InvalidArgument for
+  // a directory.
   static absl::StatusOr<ByteSource> Open(const std::string& path, Pulse* pulse);
 
-  // Reads `stream`, which `name` names in messages. `stored_bytes` is its size where it is stored.
+  // Reads `stream`, called `name` in messages. `stored_bytes`: its size before decompression.
   ByteSource(std::string name, std::unique_ptr<ByteStream> stream, int64_t stored_bytes, bool compressed, Pulse* pulse);
 
   ByteSource(ByteSource&&) = default;
   ByteSource& operator=(ByteSource&&) = default;
 
-  // Fills `out`; `what` names it in messages. DataLoss when the bytes end before, or are corrupt.
+  // Fills `out`; `what` names it in messages. DataLoss when the bytes end early or are corrupt.
   absl::Status Read(absl::Span<std::byte> out, absl::string_view what);
 
-  // As Read, but the end may come before: returns how much of `out` was filled.
+  // As Read, but stops at the end: returns the number of bytes that were read.
   absl::StatusOr<size_t> ReadSome(absl::Span<std::byte> out);
 
-  // OK when everything was read; InvalidArgument when bytes are left, DataLoss when the compressed data ends badly.
+  // OK at the end; InvalidArgument when bytes are left, DataLoss when the end of the compressed data is corrupt.
   absl::Status ExpectEnd();
 
-  // No more than this many bytes can follow: what is stored, 1,032 times that if it is compressed.
+  // An upper bound of the bytes that can follow, by the stored size and kMostDeflated.
   int64_t MostBytes() const { return compressed_ ? stored_bytes_ * kMostDeflated : stored_bytes_ - offset_; }
 
-  // Bytes read so far, decompressed.
+  // The number of decompressed bytes read so far.
   int64_t offset() const { return offset_; }
   bool compressed() const { return compressed_; }
   const std::string& name() const { return name_; }
 
-  // "FILE: byte 8: " for a place in the decompressed bytes.
+  // "FILE: byte 8: " for an offset in the decompressed bytes.
   std::string At(int64_t offset) const;
-  // InvalidArgument at the given place.
+  // InvalidArgument, with a message that begins with At(offset).
   absl::Status Bad(int64_t offset, absl::string_view message) const;
 
  private:

@@ -1,4 +1,4 @@
-// A normalisation as what is done to each value of a channel.
+// A Normalisation as one multiplication and one addition per channel.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_DATA_CHANNEL_AFFINE_H_
@@ -12,8 +12,9 @@
 
 namespace lockstep::worker {
 
-// float(x) * factor + offset per channel, or for all with one of each, rounded after each operation: both are made in
-// float64 once, so that every machine computes the same bits. A stored 0 becomes the offset. Empty: converted as it is.
+// A stored x becomes float(x) * factor + offset, rounded after each operation: by channel, or with one pair for all.
+// Factor and offset are computed in float64 and rounded once, so that every machine gets the same bits. Empty:
+// float(x).
 struct ChannelAffine {
   std::vector<float> factor;
   std::vector<float> offset;

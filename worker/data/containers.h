@@ -1,7 +1,7 @@
-// Files that hold inputs and labels together: npz archives, CSV tables, TFRecord files of tf.Example. Which of their
-// fields are read is the job's choice (field_choice.h).
+// Readers of files that hold inputs and labels together: npz archives, CSV tables, TFRecord files of tf.Example. The
+// job chooses which of their fields are read (field_choice.h).
 //
-// Threading: thread-safe (each reads one file).
+// Threading: thread-safe; blocks on the file system.
 #ifndef LOCKSTEP_WORKER_DATA_CONTAINERS_H_
 #define LOCKSTEP_WORKER_DATA_CONTAINERS_H_
 
@@ -12,19 +12,20 @@
 
 namespace lockstep::worker {
 
-// Codes of all three as OpenDataSource.
+// All three return the codes of OpenDataSource.
 
-// Each array is a field, called by its name without ".npy"; the first dimension counts the samples.
+// Each array is a field, named as its member without ".npy"; the first dimension counts the samples.
 absl::StatusOr<StoredData> ReadNpz(const job::DataFiles& files, const ReadOptions& options);
 
-// Each column is a field of numbers; those that are inputs form one vector. Rows are samples. Columns that are not
-// asked for may hold anything.
+// Rows are samples and columns numeric fields; the input columns form one vector. Columns that are not read may hold
+// anything.
 absl::StatusOr<StoredData> ReadCsv(const job::DataFiles& files, const ReadOptions& options);
 
-// Each feature of the first record is a field: bytes as uint8, floats, integers, of the same number in every record.
+// Each feature of the first record is a field of bytes (uint8), floats or integers; every record must have the same
+// number of elements in it.
 absl::StatusOr<StoredData> ReadTfRecord(const job::DataFiles& files, const ReadOptions& options);
 
-// Whether `start`, the first bytes of a file, are those of a TFRecord file.
+// Whether `start`, the first bytes of a file, look like the beginning of a TFRecord file.
 bool LooksLikeTfRecord(absl::string_view start);
 
 }  // namespace lockstep::worker

@@ -1,5 +1,5 @@
-// The rows of a CSV file, one after the other: cells between delimiters, in double quotes where they hold one, a quote
-// in them doubled; lines end with LF or CRLF. Empty lines and a byte order mark are passed over.
+// Reads a CSV file row by row. Cells are separated by the delimiter; a cell in double quotes may contain delimiters,
+// newlines and doubled quotes. Lines end with LF or CRLF. Empty lines and a byte order mark are skipped.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_DATA_CSV_ROWS_H_
@@ -21,14 +21,14 @@ class CsvRows {
   static constexpr size_t kLargestCell = 1 << 16;
   static constexpr size_t kMostCells = 1 << 20;
 
-  // `budget` says how much one row may take. REQUIRES: both outlive the rows.
+  // `budget` limits the memory of one row. REQUIRES: both outlive this object.
   CsvRows(ByteSource* source, char delimiter, const MemoryBudget* budget);
 
-  // Reads the next row into `cells`, the same ones each time; false at the end. InvalidArgument, DataLoss and
-  // ResourceExhausted name the line.
+  // Reads the next row into `cells`; false at the end. Pass the same vector each time: its memory is counted and
+  // reused. InvalidArgument, DataLoss and ResourceExhausted name the line.
   absl::StatusOr<bool> Next(std::vector<std::string>* cells);
 
-  // The line, from 1, that the row read last began in.
+  // The line, counted from 1, in which the last row began.
   int64_t line() const { return row_line_; }
 
   // "FILE: line 7: ".
@@ -45,7 +45,7 @@ class CsvRows {
   absl::StatusOr<int> QuotedCell(std::string* cell);
   absl::Status Bad(absl::string_view message) const;
 
-  // Reads cell `index`; returns as Cell does.
+  // Reads cell number `index` into `cells`; returns as Cell.
   absl::StatusOr<int> NextCell(size_t index, std::vector<std::string>* cells);
   void DropCells(size_t from, std::vector<std::string>* cells);
 

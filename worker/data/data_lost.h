@@ -1,5 +1,5 @@
-// Marks an error of data that were sound when they were opened and are not any more: no peer and no defect of this
-// process is to blame, and the same files have to be put back.
+// Marks the error of data files that were valid when they were opened and have changed since. Neither a peer nor this
+// process is at fault; the files must be restored.
 //
 // Threading: stateless.
 #ifndef LOCKSTEP_WORKER_DATA_DATA_LOST_H_
@@ -12,7 +12,7 @@ namespace lockstep::worker {
 
 inline constexpr char kDataLostMark[] = "lockstep.data_lost";
 
-// OK stays OK.
+// Returns `status` with the mark; OK stays OK.
 inline absl::Status MarkDataLost(absl::Status status) {
   if (!status.ok()) status.SetPayload(kDataLostMark, absl::Cord("1"));
   return status;

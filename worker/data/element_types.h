@@ -1,4 +1,4 @@
-// The C++ types of the elements that data files hold.
+// Maps the element types of data files to C++ types.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_DATA_ELEMENT_TYPES_H_
@@ -11,7 +11,7 @@
 
 namespace lockstep::worker {
 
-// Calls visit(T{}) with the C++ type of a stored element.
+// Calls visit(T{}), where T is the C++ type of `dtype`.
 template <typename Visitor>
 void WithElementType(DType dtype, Visitor visit) {
   switch (dtype) {

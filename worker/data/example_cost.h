@@ -1,5 +1,5 @@
-// What a serialised tf.Example takes in memory once it is parsed: an empty string is two bytes of a file and some forty
-// in memory, so that a small file may become a large message.
+// Estimates the memory of a serialised tf.Example once it is parsed. A small file can become a large message: an empty
+// string takes two bytes in the file and some forty in memory.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_WORKER_DATA_EXAMPLE_COST_H_
@@ -11,8 +11,8 @@
 
 namespace lockstep::worker {
 
-// Bytes, rather too many than too few; of what comes before the mistake when the bytes are no message. Allocates
-// nothing.
+// The bytes of memory, estimated high rather than low. For malformed bytes, the memory of the part before the error.
+// Allocates nothing.
 int64_t ExampleCost(absl::string_view bytes);
 
 }  // namespace lockstep::worker

@@ -1,5 +1,4 @@
-// One field of a data set and how it is delivered: the stored elements, the type that the model takes, and what turns
-// the one into the other.
+// One field of a data set: the stored elements, the type of the model's input, and the conversion between them.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_DATA_FIELD_H_
@@ -22,19 +21,20 @@ namespace lockstep::worker {
 
 class Field {
  public:
-  // A feature delivered as `spec`; float32 by `normalisation`, integers in `range`. InvalidArgument when the stored
-  // elements are of another kind or do not fit. REQUIRES: the shape of `spec` has as many elements as the stored one.
+  // A feature delivered as `spec`: float32 by `normalisation`, or integers, which must lie in `range`. InvalidArgument
+  // when the stored elements have the wrong type or do not fit. REQUIRES: `spec` has as many elements as the stored
+  // shape.
   static absl::StatusOr<Field> Feature(const StoredData& data, const StoredField& stored, TensorSpec spec,
                                        const std::optional<IndexRange>& range, const Normalisation& normalisation);
 
-  // The labels: class indices below `classes`, or `ignored`, as int64; float32 targets when `classes` is 0. REQUIRES:
-  // there are labels.
+  // The labels: int64 class indices below `classes` or equal to `ignored`; float32 targets when `classes` is 0.
+  // REQUIRES: `data` has labels.
   static absl::StatusOr<Field> Label(const StoredData& data, int64_t classes, std::optional<int64_t> ignored);
 
   const TensorSpec& spec() const { return spec_; }
 
-  // Of images that stay in their files, with `choose` a region each. Errors as of ImageFiles::Read; others have none.
-  // REQUIRES: the samples exist, and `out` holds exactly as many.
+  // Writes the samples `indices` to `out`. `choose`, null or a region per image, is for images that stay in their
+  // files. Fails only for those, as ImageFiles::Read. REQUIRES: the samples exist, and `out` holds exactly as many.
   absl::Status Read(absl::Span<const int64_t> indices, const RegionOfSample* choose, absl::Span<std::byte> out) const;
 
  private:
@@ -46,7 +46,7 @@ class Field {
   void Convert(const T* from, std::byte* to) const;
 
   std::shared_ptr<const std::byte> elements_;
-  std::shared_ptr<const ImageFiles> images_;  // in place of the elements
+  std::shared_ptr<const ImageFiles> images_;  // set instead of elements_ when images stay in their files
   DType stored_dtype_;
   int64_t first_;
   int64_t num_samples_;

@@ -1,4 +1,4 @@
-// Which fields of a file that holds several feed the model, and which is the label.
+// Chooses, in a file with several fields, which feed the model and which is the label.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_WORKER_DATA_FIELD_CHOICE_H_
@@ -16,16 +16,16 @@
 
 namespace lockstep::worker {
 
-// Positions among the names of the file.
+// Indices into the file's list of names.
 struct FieldChoice {
   std::vector<size_t> inputs;   // at least one
-  std::optional<size_t> label;  // none: the file has none
+  std::optional<size_t> label;  // none: the file has no label
 };
 
-// `names` are those of the file, in its order; `what` is how it calls them ("array", "column"). The inputs are
-// `input_fields`, else all but the label; the label is `label_field`, else "labels", else "label". With `by_position` a
-// field may be given by its position, from 0, or -1 for the last. A label that is there is no input, whether it is read
-// or not. InvalidArgument names what there is, also when there is no label and one is required.
+// `names`: the fields of the file, in order. `what`: the word for a field in messages ("array", "column"). The inputs
+// are the job's `input_fields`, else all but the label; the label is `label_field`, else "labels", else "label". With
+// `by_position` the job may also give a field by its position from 0, or -1 for the last. The label is never an input,
+// even if it is not read. InvalidArgument for an unknown field or a missing required label; it lists the names.
 absl::StatusOr<FieldChoice> ChooseFields(const job::DataFiles& files, absl::Span<const std::string> names,
                                          absl::string_view what, bool by_position, const ReadOptions& options);
 

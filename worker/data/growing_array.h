@@ -1,4 +1,4 @@
-// An array that grows while a file is read, under a limit of bytes that several arrays share.
+// An array of bytes that grows while a file is read, under a memory limit that several arrays share.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_DATA_GROWING_ARRAY_H_
@@ -20,7 +20,7 @@ struct MemoryBudget {
   int64_t limit_bytes = 0;
   int64_t used_bytes = 0;
 
-  // ResourceExhausted when `bytes` more are over the limit; without the place.
+  // Takes `bytes` more. ResourceExhausted when that exceeds the limit; the message does not name the file.
   absl::Status Take(int64_t bytes) {
     if (bytes > limit_bytes - used_bytes) {
       return absl::ResourceExhaustedError(
@@ -30,7 +30,7 @@ struct MemoryBudget {
     return absl::OkStatus();
   }
 
-  // What one row or record may take while it is read: what is left, but so much always.
+  // The memory that one row or record may take while it is read: the rest of the budget, but at least 1 MiB.
   int64_t scratch_bytes() const { return std::max(limit_bytes - used_bytes, int64_t{1} << 20); }
 };
 
@@ -39,7 +39,7 @@ class GrowingArray {
   // REQUIRES: `budget` outlives the array.
   explicit GrowingArray(MemoryBudget* budget) : budget_(budget) {}
 
-  // ResourceExhausted when the budget, or the memory, does not suffice; without the place.
+  // ResourceExhausted when the budget or the machine's memory is exhausted; the message does not name the file.
   absl::Status Append(const void* bytes, size_t count) {
     if (absl::Status taken = budget_->Take(static_cast<int64_t>(count)); !taken.ok()) return taken;
     if (count > capacity_ - size_) {
@@ -63,7 +63,7 @@ class GrowingArray {
   size_t size() const { return size_; }
   std::byte* data() { return data_.get(); }
 
-  // Gives the bytes away; what was set aside for more is returned.
+  // Returns the bytes and leaves the array empty; frees the spare capacity.
   std::shared_ptr<std::byte> Release() {
     std::byte* const bytes = data_.release();
     void* const moved = std::realloc(bytes, size_ == 0 ? 1 : size_);

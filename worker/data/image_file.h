@@ -1,4 +1,4 @@
-// JPEG and PNG files as pixels of 8 bits.
+// Decodes JPEG and PNG files to 8-bit pixels.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_DATA_IMAGE_FILE_H_
@@ -16,7 +16,7 @@
 
 namespace lockstep::worker {
 
-// Row by row, the channels of a pixel beside each other: red, green and blue, or brightness alone.
+// Pixels in row-major order with interleaved channels: red, green, blue, or brightness alone.
 struct Image {
   int64_t height = 0;
   int64_t width = 0;
@@ -26,7 +26,7 @@ struct Image {
 
 inline constexpr int64_t kMostPixels = int64_t{1} << 27;
 
-// A file whose first bytes have been looked at.
+// A file whose header has been parsed.
 class ImageFile {
  public:
   virtual ~ImageFile() = default;
@@ -35,8 +35,8 @@ class ImageFile {
   // CMYK, or more than kMostPixels. DataLoss: truncated or corrupt.
   static absl::StatusOr<std::unique_ptr<ImageFile>> Open(absl::string_view bytes, const std::string& path);
 
-  // The image with colours or without: transparency is left out, greys become colours, and colours become the
-  // brightness (299 R + 587 G + 114 B) / 1000. Turned as the file stores it. DataLoss: truncated or corrupt.
+  // Decodes to three channels, or with `gray` to one: (299 R + 587 G + 114 B) / 1000. Transparency is dropped; the
+  // orientation of EXIF is ignored. DataLoss: truncated or corrupt.
   absl::StatusOr<Image> Decode(bool gray);
 
   int64_t pixels() const { return height_ * width_; }

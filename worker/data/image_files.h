@@ -1,4 +1,4 @@
-// Images that stay in their files: each is read, decoded and scaled whenever it is wanted.
+// Images that stay in their files: each is read, decoded and scaled whenever it is needed.
 //
 // Threading: thread-safe once opened; blocks on the file system.
 #ifndef LOCKSTEP_WORKER_DATA_IMAGE_FILES_H_
@@ -20,33 +20,33 @@
 
 namespace lockstep::worker {
 
-// The part that is taken of the image of the i-th index of a call, from the image's size. Called from several threads.
+// Chooses the region of the image of the i-th index of a call, given the image's size. Called from several threads.
 using RegionOfSample = absl::FunctionRef<ImageRegion(size_t i, ImageSize)>;
 
 class ImageFiles {
  public:
   struct Options {
     ImageReader::Options reading;
-    bool decode_all = true;  // once, to know that it can be done; else they have been decoded before
+    bool decode_all = true;  // decodes every image in Open, to find defects; false: they are known to be sound
   };
 
-  // Reads all files, at least one. REQUIRES: the form has a size. InvalidArgument, DataLoss and errors of the file
-  // system name the first that is wrong.
+  // Reads all files. REQUIRES: at least one path; options.reading.form has a size. InvalidArgument, DataLoss and errors
+  // of the file system name the first bad file.
   static absl::StatusOr<std::shared_ptr<const ImageFiles>> Open(std::vector<std::string> paths, const Options& options);
 
-  // Of one image: [channels, height, width].
+  // The shape of one image: [channels, height, width].
   const Shape& shape() const { return shape_; }
 
-  // Hands each of the images `indices` to `take`, as bytes of shape(), from several threads. With `choose` a region of
-  // it. DataLoss, and errors of the file system: a file is not what it was when it was opened.
+  // Calls `take` with each of the images `indices` as uint8 of shape(), from several threads; with `choose` (may be
+  // null) a region of each, scaled. DataLoss and errors of the file system when a file has changed since Open.
   absl::Status Read(absl::Span<const int64_t> indices, const RegionOfSample* choose,
                     absl::FunctionRef<void(size_t i, const uint8_t* image)> take) const;
 
-  // SHA-256 over the bytes of all files, over what is made of them, and over the pixels of the first ones as they are
-  // decoded here: decoders that round in another way are told apart.
+  // SHA-256 over the bytes of all files, the options of scaling, and the decoded pixels of the first images, so that
+  // decoders with different rounding give different digests.
   const Sha256Digest& digest() const { return digest_; }
 
-  // Of memory: names, digests, and what is decoded at a time.
+  // The memory in bytes: names, digests, and images while they are decoded.
   int64_t held_bytes() const { return held_bytes_; }
 
  private:

@@ -1,5 +1,4 @@
-// A folder of images, one folder in it per class (image_listing.h), as stored data: decoded and held, or left in the
-// files.
+// Reads a folder of images with one subfolder per class (image_listing.h): decoded into memory, or left in the files.
 //
 // Threading: thread-safe; blocks on the file system.
 #ifndef LOCKSTEP_WORKER_DATA_IMAGE_FOLDER_H_
@@ -11,10 +10,9 @@
 
 namespace lockstep::worker {
 
-// One feature, uint8 [channels, height, width], and the label, int64: the number of the class. InvalidArgument: an
-// image of another size where no image_size is given, or other classes than the job's. ResourceExhausted: over the
-// memory limit. Others as of ListImageClasses and ImageFile. Messages name the file; of several that are wrong, the
-// first.
+// One feature, uint8 [channels, height, width], and the label, int64: the number of the class. InvalidArgument: images
+// of different sizes without image_size, or classes other than the job's. ResourceExhausted: over the memory limit.
+// Other errors are those of ListImageClasses and ImageFile. Messages name the first bad file.
 absl::StatusOr<StoredData> ReadImageFolder(const job::DataFiles& files, const ReadOptions& options);
 
 }  // namespace lockstep::worker

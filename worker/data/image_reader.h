@@ -1,4 +1,4 @@
-// From image files to the pixels of samples: read, decoded, cut and scaled, by several threads.
+// Turns image files into the pixels of samples on several threads: reads, decodes, crops and scales them.
 //
 // Threading: thread-safe; blocks on the file system.
 #ifndef LOCKSTEP_WORKER_DATA_IMAGE_READER_H_
@@ -20,17 +20,17 @@
 
 namespace lockstep::worker {
 
-// What images become.
+// The form of the resulting images.
 struct ImageForm {
-  std::optional<ImageSize> size;  // none: they stay as they are
-  int64_t shorter = 0;            // as of ScaledSize
+  std::optional<ImageSize> size;  // none: not scaled
+  int64_t shorter = 0;            // as in ScaledSize
   bool gray = false;
 };
 
-// The part of an image of that size that is scaled to ImageForm::size.
+// Chooses the region, given an image's size, that is scaled to ImageForm::size.
 using RegionOfImage = absl::FunctionRef<ImageRegion(ImageSize)>;
 
-// Copies an image to `to`, the channels one after another.
+// Copies an image to `to` as [channels, height, width].
 void StoreChannels(const Image& image, uint8_t* to);
 
 class ImageReader {
@@ -38,7 +38,7 @@ class ImageReader {
   struct Options {
     ImageForm form;
     int threads = 0;   // 0: one per core, 16 at most
-    int64_t room = 0;  // bytes that images take while they are decoded, all together; one alone may take more
+    int64_t room = 0;  // limit in bytes of all images being decoded; a single image may exceed it
     Pulse* pulse = nullptr;
   };
   explicit ImageReader(const Options& options);
@@ -46,23 +46,23 @@ class ImageReader {
   const ImageForm& form() const { return form_; }
   int threads() const { return threads_; }
 
-  // Calls work(i) for every i below `count`, on several threads. The error of the least i that has one; what lies
-  // behind it may not have been called.
+  // Calls work(i) for every i below `count`, on several threads. Returns the error of the smallest i that failed; calls
+  // for larger i may be missing then. Blocks.
   absl::Status ForEach(size_t count, absl::FunctionRef<absl::Status(size_t)> work) const;
 
   // The bytes of a file of at most 1 GiB. Errors of the file system.
   absl::StatusOr<std::string> ReadBytes(const std::string& path) const;
 
-  // The image of a file's bytes in this form: its centre, scaled. Errors as ImageFile.
+  // Decodes the bytes of a file and brings them into form(): the centre crop, scaled. Errors of ImageFile.
   absl::StatusOr<Image> Make(absl::string_view bytes, const std::string& path) const;
-  // The same of the region that `choose` takes. REQUIRES: form().size.
+  // The same with the region that `choose` returns, scaled. REQUIRES: form().size is set.
   absl::StatusOr<Image> MakeRegion(absl::string_view bytes, const std::string& path, RegionOfImage choose) const;
 
-  // What an image of so many pixels takes while it is decoded, at most.
+  // The most memory in bytes that decoding an image of `pixels` pixels takes.
   static int64_t BytesToDecode(int64_t pixels);
 
  private:
-  // A part of the room, for as long as it lives.
+  // Holds a part of the room for its lifetime.
   class Share;
 
   absl::StatusOr<Image> Decode(absl::string_view bytes, const std::string& path,

@@ -1,4 +1,5 @@
-// Scaling of images to the bits of Pillow and torchvision: integers only, so that every machine makes the same ones.
+// Scales images to the same bits as Pillow and torchvision, with integer arithmetic only, so that every machine gets
+// the same result.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_WORKER_DATA_IMAGE_SCALE_H_
@@ -10,9 +11,8 @@
 
 namespace lockstep::worker {
 
-// Pillow's resize((width, height), BILINEAR), to version 12 (13 takes the columns first where that is faster): a
-// triangle over as many pixels as become one, first along the rows, then along the columns, rounded to 8 bits after
-// each. REQUIRES: sizes over 0.
+// Pillow's resize((width, height), BILINEAR) up to version 12 (13 may filter the columns first): an antialiasing
+// triangle filter, first along the rows, then along the columns, rounded to 8 bits after each. REQUIRES: sizes > 0.
 Image ScaleImage(const Image& image, int64_t height, int64_t width);
 
 struct ImageSize {
@@ -21,11 +21,10 @@ struct ImageSize {
   friend bool operator==(const ImageSize&, const ImageSize&) = default;
 };
 
-// The size with the proportions of `from` whose shorter side is `shorter`, as torchvision's Resize; or with 0 the least
-// one that covers `size`. The longer side is rounded down.
+// The size with the aspect ratio of `from` whose shorter side is `shorter`, as torchvision's Resize; with `shorter` = 0
+// the smallest that covers `size`. The longer side is rounded down.
 ImageSize ScaledSize(ImageSize from, ImageSize size, int64_t shorter);
 
-// A part of an image.
 struct ImageRegion {
   int64_t top = 0;
   int64_t left = 0;

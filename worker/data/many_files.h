@@ -1,4 +1,4 @@
-// One data set in several files: paths that are patterns, and the files' samples one after another.
+// A data set in several files: expands path patterns and concatenates the files' samples.
 //
 // Threading: thread-safe (pure functions); ExpandPatterns blocks on the file system.
 #ifndef LOCKSTEP_WORKER_DATA_MANY_FILES_H_
@@ -12,14 +12,14 @@
 
 namespace lockstep::worker {
 
-// `files` once for each of the files that its paths name: a path that is no file may be a pattern of a shell (* ?
-// [...]), which stands for all that match, sorted by their bytes. Labels go with inputs in that order. NotFound:
+// Returns a copy of `files` for each file that its paths name. A path that is no file may be a shell pattern (* ?
+// [...]) for all files that match, sorted bytewise. The i-th labels file belongs to the i-th inputs file. NotFound:
 // nothing matches. InvalidArgument: inputs and labels match different numbers of files.
 absl::StatusOr<std::vector<job::DataFiles>> ExpandPatterns(const job::DataFiles& files);
 
-// The samples of all parts in their order, as if they had come from one file; the parts' memory is given back on the
-// way. Numbers of tables are float64 where those of one part are. InvalidArgument names the first file that holds other
-// fields than the first one. REQUIRES: at least one part.
+// Joins the samples of all parts in order, as if they came from one file, and frees the parts' memory on the way.
+// Numbers of CSV tables become float64 if those of one part are. InvalidArgument names the first file whose fields
+// differ from the first file's. REQUIRES: at least one part.
 absl::StatusOr<StoredData> Concatenate(std::vector<StoredData> parts);
 
 }  // namespace lockstep::worker

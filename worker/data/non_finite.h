@@ -14,11 +14,11 @@ namespace lockstep::worker {
 
 struct NonFinite {
   int64_t count = 0;
-  bool any_nan = false;  // else infinities alone
+  bool any_nan = false;  // false: only infinities
   std::string first;     // "x.npy: byte 196: element 17 is nan"
 };
 
-// What an array holds beside finite numbers; nullopt when it holds nothing else.
+// Counts the non-finite elements of an array; nullopt when there are none.
 std::optional<NonFinite> FindNonFinite(const StoredArray& array);
 
 }  // namespace lockstep::worker

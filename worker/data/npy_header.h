@@ -1,4 +1,4 @@
-// What an npy file (NumPy's format, version 1.0) begins with, in front of the elements.
+// Makes the header of an npy file (NumPy's format, version 1.0).
 //
 // Threading: thread-safe (a pure function).
 #ifndef LOCKSTEP_WORKER_DATA_NPY_HEADER_H_
@@ -12,7 +12,8 @@
 
 namespace lockstep::worker {
 
-// Of a row-major array on a little-endian machine; a multiple of 64 bytes. Unimplemented for a type that NumPy has not.
+// The header of a row-major, little-endian array; its size is a multiple of 64 bytes. Unimplemented for a type that
+// NumPy does not have.
 absl::StatusOr<std::string> NpyHeader(DType dtype, const Shape& shape);
 
 }  // namespace lockstep::worker

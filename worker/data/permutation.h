@@ -1,7 +1,7 @@
-// A keyed permutation of [0, n) with random access: element i of the shuffled order of an epoch, without making the
-// order. An alternating Feistel network over Z_a x Z_b with a * b just above n (Black and Rogaway, "Ciphers with
-// arbitrary finite domains", 2002) whose round function is the counter-based generator of common/random; values outside
-// [0, n) are walked on, which at most a few in sqrt(n) are.
+// A keyed pseudorandom permutation of [0, n): computes element i of an epoch's shuffled order without storing the
+// order. It is an alternating Feistel network over Z_a x Z_b with a * b just above n (Black and Rogaway, "Ciphers with
+// arbitrary finite domains", 2002) whose round function is the counter-based generator of common/random. A value
+// outside [0, n) is encrypted again (cycle walking), which affects about one value in sqrt(n).
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_DATA_PERMUTATION_H_
@@ -25,7 +25,7 @@ class Permutation {
     b_ = (n_ + a_ - 1) / a_;
   }
 
-  // The element at place i. REQUIRES: 0 <= i < n.
+  // Element i of the shuffled order. REQUIRES: 0 <= i < n.
   int64_t At(int64_t i) const {
     uint64_t value = static_cast<uint64_t>(i);
     do {

@@ -1,6 +1,6 @@
-// The endless stream of samples that training reads: epoch after epoch, each a keyed permutation of the set. A position
-// gives its sample at once, so a resume needs nothing but the step number, and any number of workers read one stream.
-// The stream runs on across the end of an epoch: there is no short batch.
+// The endless stream of training samples: epoch after epoch, each a keyed permutation of the data set. The sample at a
+// position is computed directly, so a resume needs only the step number, and any number of workers read the same
+// stream. Batches continue across the end of an epoch: none is short.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_DATA_SAMPLE_STREAM_H_
@@ -19,7 +19,7 @@ class SampleStream {
 
   int64_t num_samples() const { return num_samples_; }
 
-  // The epoch, counted from 0, that position >= 0 lies in.
+  // The epoch of a position >= 0, counted from 0.
   int64_t EpochAt(int64_t position) const { return position / num_samples_; }
 
   // The sample at position >= 0.
@@ -33,7 +33,7 @@ class SampleStream {
   int64_t num_samples_;
 };
 
-// The position at which logical shard `shard` of step `step` (>= 1; it leads from state step-1 to `step`) begins.
+// The first position of logical shard `shard` of step `step` >= 1, which leads from state step-1 to state `step`.
 inline int64_t ShardPosition(int64_t step, int64_t shard, int64_t global_batch_size, int64_t logical_shards) {
   return (step - 1) * global_batch_size + shard * (global_batch_size / logical_shards);
 }

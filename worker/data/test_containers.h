@@ -1,4 +1,4 @@
-// Bytes of npz archives and TFRecord files made on the spot for tests.
+// Generates the bytes of npz archives and TFRecord files for tests.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_WORKER_DATA_TEST_CONTAINERS_H_

@@ -1,5 +1,4 @@
-// Data files made on the spot for tests: bytes of IDX and npy, plain or gzipped, in a directory that goes with the
-// test.
+// Generates data files for tests: IDX and npy, plain or gzipped, in a directory that is deleted after the test.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_DATA_TEST_FILES_H_
@@ -66,7 +65,7 @@ inline std::string NpyHeader(const std::string& descr, const std::string& shape)
   return absl::StrCat("{'descr': '", descr, "', 'fortran_order': False, 'shape': ", shape, ", }\n");
 }
 
-// As zlib's window bits say: 31 with gzip's header, -15 without any.
+// Deflates `bytes`; zlib's `window_bits`: 31 for a gzip header, -15 for raw deflate.
 inline std::string Compress(const std::string& bytes, int window_bits) {
   z_stream stream{};
   LS_CHECK(deflateInit2(&stream, 6, Z_DEFLATED, window_bits, 8, Z_DEFAULT_STRATEGY) == Z_OK, "zlib starts");

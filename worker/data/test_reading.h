@@ -1,4 +1,4 @@
-// What tests ask of a data source: whole fields as vectors, and the error that a file gives.
+// Helpers for tests of data sources: read whole fields as vectors, and check the error of a bad file.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_DATA_TEST_READING_H_
@@ -13,7 +13,7 @@
 
 namespace lockstep::worker {
 
-// The elements of field `name` over all samples. REQUIRES: it is there, and its elements are of T.
+// The elements of field `name` over all samples. REQUIRES: the field exists and has elements of type T.
 template <typename T>
 std::vector<T> AllOf(const DataSource& source, const std::string& name) {
   std::vector<int64_t> samples(static_cast<size_t>(source.num_samples()));

@@ -1,5 +1,5 @@
-// Brings the dimensions of stored samples into the order in which a model takes them, once, in place: reading them
-// costs nothing more afterwards.
+// Permutes the dimensions of stored samples to the order of the model's input, once and in place, so that later reads
+// need no transposition.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_DATA_TRANSPOSE_SAMPLES_H_
@@ -11,9 +11,9 @@
 
 namespace lockstep::worker {
 
-// Every sample of `array`, which has the dimensions `view.stored`, gets them in `view.order`; the places of its
-// elements stay those in the file. Advances `pulse` (may be null) by the bytes moved. REQUIRES: samples lie one behind
-// the other from the first element on.
+// Transposes every sample of `array` from the dimensions `view.stored` to the order `view.order`. StoredArray::element
+// still names each element's place in the file. Advances `pulse` (may be null) by the bytes moved. REQUIRES: samples
+// are contiguous from the first element on.
 void TransposeSamples(StoredArray& array, const SampleView& view, Pulse* pulse);
 
 }  // namespace lockstep::worker

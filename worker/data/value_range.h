@@ -1,4 +1,5 @@
-// The range of a data set's values, and a warning where it is hardly meant: images that were not scaled, or twice.
+// Finds the range of a data set's values, and warns when it is implausible: images that are not scaled, or scaled
+// twice.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_WORKER_DATA_VALUE_RANGE_H_
@@ -13,14 +14,14 @@
 namespace lockstep::worker {
 
 struct ValueRange {
-  double lowest = std::numeric_limits<double>::infinity();  // of the finite ones
+  double lowest = std::numeric_limits<double>::infinity();  // of the finite values
   double highest = -std::numeric_limits<double>::infinity();
 };
 
-// Of every element of the array.
+// The range over all elements of the array.
 ValueRange FindRange(const StoredArray& array);
 
-// A field that feeds floats.
+// A field that is delivered as float32.
 struct ValueQuestion {
   const StoredArray* array;
   std::string name;
@@ -28,7 +29,7 @@ struct ValueQuestion {
   const Normalisation* normalisation;
 };
 
-// The message begins with the file; "" when there is nothing to say.
+// The warning, which begins with the file's name; "" when the range is plausible.
 std::string ScaleText(const ValueQuestion& question, const ValueRange& range);
 
 }  // namespace lockstep::worker

@@ -1,10 +1,10 @@
-// A zip archive with its members stored or deflated, read by its directory. Nothing that the archive says about itself
-// is taken on trust: places, sizes and checksums are held against the file.
+// A zip archive with stored or deflated members, read by its central directory. The archive is not trusted: offsets,
+// sizes and checksums are checked against the file.
 //
 // Archives of more than 4 GiB or 65,534 members (zip64) are refused; members written with zip64 sizes in their local
 // headers, as numpy does, are not.
 //
-// Threading: immutable once opened; each source that it opens belongs to one thread.
+// Threading: immutable once opened; each ByteSource that it opens belongs to one thread.
 #ifndef LOCKSTEP_WORKER_DATA_ZIP_FILE_H_
 #define LOCKSTEP_WORKER_DATA_ZIP_FILE_H_
 
@@ -31,14 +31,14 @@ struct ZipMember {
 
 class ZipFile {
  public:
-  // NotFound, PermissionDenied, InvalidArgument (no zip, zip64, encrypted, a method other than these two), DataLoss (a
-  // directory that does not fit the file). Messages name file and byte.
+  // NotFound, PermissionDenied, InvalidArgument (not a zip, zip64, encrypted, another compression method), DataLoss
+  // (the directory contradicts the file). Messages name the file and the byte.
   static absl::StatusOr<ZipFile> Open(const std::string& path);
 
-  // In the order of the directory; no name twice.
+  // In the order of the directory; names are unique.
   const std::vector<ZipMember>& members() const { return members_; }
 
-  // The bytes of a member; whoever reads to the end learns whether they are those that were packed.
+  // The bytes of a member. Reading to the end checks size and checksum.
   absl::StatusOr<ByteSource> OpenMember(const ZipMember& member, Pulse* pulse) const;
 
  private:

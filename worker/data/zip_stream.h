@@ -1,4 +1,4 @@
-// The bytes of one member of a zip archive, inflated on the way and held against size and checksum.
+// Reads one member of a zip archive: inflates it and checks its size and checksum.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_DATA_ZIP_STREAM_H_
@@ -20,7 +20,7 @@ struct ZipExtent {
   bool deflated = false;
 };
 
-// DataLoss at the end when size or checksum are others. REQUIRES: the extent lies in the file.
+// Its ReadSome returns DataLoss at the end when size or checksum differ. REQUIRES: the extent lies in the file.
 std::unique_ptr<ByteStream> MakeZipStream(std::shared_ptr<const ReadableFile> file, const ZipExtent& extent);
 
 }  // namespace lockstep::worker
