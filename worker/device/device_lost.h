@@ -1,5 +1,5 @@
-// Marks an error after which a device is of no use to this process any more: CUDA keeps such an error and
-// answers every later call with it, so what the process holds there is out of reach.
+// Marks an error after which this process cannot use a device any more: after such an error every CUDA call fails with
+// it, and the process's data on the device is unreachable.
 //
 // Threading: stateless.
 #ifndef LOCKSTEP_WORKER_DEVICE_DEVICE_LOST_H_
@@ -21,7 +21,7 @@ inline absl::Status MarkDeviceLost(absl::Status status) {
 
 inline bool IsDeviceLost(const absl::Status& status) { return status.GetPayload(kDeviceLostMark).has_value(); }
 
-// `to`, marked where `from` is: for errors that are said in other words.
+// Returns `to` with the mark if `from` has it: for rewording an error.
 inline absl::Status MarkedAs(const absl::Status& from, absl::Status to) {
   return IsDeviceLost(from) ? MarkDeviceLost(std::move(to)) : to;
 }

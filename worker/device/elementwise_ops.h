@@ -1,4 +1,4 @@
-// Which ops compute each element of their first output from elements of their operands at the same place.
+// Classifies element-wise ops.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_DEVICE_ELEMENTWISE_OPS_H_
@@ -8,8 +8,8 @@
 
 namespace lockstep::device {
 
-// True for those that read element i of an input, or what stands for it where the input is broadcast, only to write
-// element i of the first output.
+// True for ops that read element i of an input (or the element broadcast to it) only to compute element i of the first
+// output.
 bool IsElementwise(OpType op);
 
 }  // namespace lockstep::device

@@ -1,6 +1,6 @@
-// A kernel that is a plain function over host memory: what the reference device and the CPU's own loops are made of.
+// Kernels that are plain functions over host memory: those of the reference device and the CPU device's own loops.
 //
-// Threading: as kernel.h.
+// Threading: kernels are owned by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_DEVICE_HOST_KERNEL_H_
 #define LOCKSTEP_WORKER_DEVICE_HOST_KERNEL_H_
 
@@ -16,7 +16,7 @@
 
 namespace lockstep::device {
 
-// One node with its shapes, and the addresses of this binding. Inputs and outputs that are absent are null.
+// A node with its shapes, and the bound addresses; absent inputs and outputs are null.
 struct HostCall {
   OpType op;
   OpAttributes attributes;
@@ -26,7 +26,7 @@ struct HostCall {
   std::vector<std::byte*> outputs;
   std::byte* workspace = nullptr;
 
-  // REQUIRES: they are the attributes of the op.
+  // REQUIRES: Attributes is the type of the op's attributes.
   template <typename Attributes>
   [[gnu::always_inline]] const Attributes& attrs() const {
     return *std::get_if<Attributes>(&attributes);
@@ -39,7 +39,7 @@ struct HostCall {
   T* out(size_t i) const {
     return i < outputs.size() ? reinterpret_cast<T*>(outputs[i]) : nullptr;
   }
-  // Elements of the first output as they lie in memory, padding included.
+  // The number of elements of the first output in memory, padding included.
   int64_t out_elements() const {
     const Operand& output = output_infos[0];
     return output.layout.row_major() ? NumElements(output.shape)
@@ -49,21 +49,21 @@ struct HostCall {
   const Shape& out_shape(size_t i) const { return output_infos[i].shape; }
 };
 
-// Must not allocate.
+// The computation of a kernel. Must not allocate.
 using HostFunction = void (*)(const HostCall&);
 
 struct HostKernelTraits {
   std::string implementation;
   size_t workspace_bytes = 0;
-  // Pairs (input, output) that may lie at the same address.
+  // Pairs (input, output) that may have the same address.
   std::vector<std::pair<int, int>> shareable;
-  // Of every input and output of F32 that has `layout_shape`.
+  // The layout of every F32 input and output with the shape `layout_shape`.
   Layout layout;
   Shape layout_shape;
 };
 
-// The pairs that may share memory where a kernel reads element i of its inputs only to write element i of its first
-// output: empty for other ops, and for operands that broadcast.
+// The pairs of an element-wise op (elementwise_ops.h) that may share memory, except broadcast inputs; empty for other
+// ops.
 std::vector<std::pair<int, int>> ElementwiseSharing(const KernelRequest& request);
 
 // A kernel that calls `function`.

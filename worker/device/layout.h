@@ -1,6 +1,5 @@
-// How a value's elements lie in memory. Row-major is the only layout that parameters, slots, buckets, digests and
-// transfers ever have; every other layout belongs to one device, exists inside a plan only, and is opaque to all but
-// that device.
+// The memory layout of a value. Parameters, optimizer slots, buckets, digests and transfers are always row-major; every
+// other layout belongs to one device, exists only inside a plan, and is opaque to everything but that device.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_DEVICE_LAYOUT_H_
@@ -15,12 +14,12 @@ namespace lockstep::device {
 struct Layout {
   // Empty for row-major; else a name such as "nChw8c" for messages.
   std::string name;
-  // What the device needs to use the layout again; empty for row-major. Equal encodings mean equal layouts.
+  // The device's own description of the layout; empty for row-major. Equal encodings mean equal layouts.
   std::string encoding;
   // Bytes of a value in this layout, padding included; 0 for row-major, whose size follows from dtype and shape.
   size_t bytes = 0;
-  // Of [N, C, d...] as [N, C / block, d..., block], the last channels filled up with zeros, which whoever writes the
-  // value keeps; 0 for every other layout.
+  // For a blocked layout, which stores [N, C, d...] as [N, C / block, d..., block]: the block. The channels are padded
+  // with zeros, which every kernel that writes the value preserves. 0 for every other layout.
   int channel_block = 0;
 
   bool row_major() const { return encoding.empty(); }

@@ -1,7 +1,7 @@
-// Device memory and a copy of it in host memory. Where the host can see the device's memory both are the same memory
-// and nothing is copied; its user waits for the device's work as for a copy.
+// Device memory and a mirror of it in host memory. On a device whose memory the host can access, both are the same
+// memory and nothing is copied; callers still wait for the queued work as for a copy.
 //
-// Threading: as device.h.
+// Threading: owned by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_DEVICE_MIRRORED_BUFFER_H_
 #define LOCKSTEP_WORKER_DEVICE_MIRRORED_BUFFER_H_
 
@@ -18,19 +18,19 @@ class MirroredBuffer {
  public:
   MirroredBuffer() = default;
 
-  // Zeroed on both sides. ResourceExhausted as of Allocate and AllocateHost. `with_host` false: the host's side comes
-  // with EnsureHost, or not at all.
+  // Both sides are zeroed. ResourceExhausted as from Allocate and AllocateHost. Without `with_host` the host side
+  // exists only after EnsureHost.
   static absl::StatusOr<MirroredBuffer> Make(Device& device, size_t bytes, bool with_host = true);
   absl::Status EnsureHost(Device& device);
 
   bool in_place() const { return device_ != nullptr && device_->host_visible(); }
   size_t size() const { return device_ == nullptr ? 0 : device_->size(); }
   std::byte* on_device() const { return device_ == nullptr ? nullptr : device_->address(); }
-  // REQUIRES: there is a host's side.
+  // REQUIRES: the host side exists.
   std::byte* on_host() const { return in_place() || device_ == nullptr ? on_device() : host_->address(); }
 
-  // Queue a copy of bytes [offset, offset + bytes) to the other side. The host's side stays as it is until that is
-  // done.
+  // Queues a copy of bytes [offset, offset + bytes) to the other side. REQUIRES: the caller leaves the host side alone
+  // until the copy is done.
   absl::Status ToDevice(Stream& stream, size_t offset, size_t bytes) const;
   absl::Status ToHost(Stream& stream, size_t offset, size_t bytes) const;
 

@@ -1,18 +1,19 @@
-// The arithmetic of a step behind its passes, on device memory: quantising gradients and adding them up exactly,
-// turning sums into floats again, clipping, the update, and what a step reports. Each call covers a whole table of
-// tensors, so that a GPU launches one kernel for it; tables are made once, like kernels, and used every step.
+// The arithmetic that follows the passes of a step, on device memory: quantises gradients and sums them exactly,
+// converts sums to floats, clips, updates parameters, and accumulates the outputs that a step reports. Each call covers
+// a whole table of tensors, so that a GPU needs one or two launches for it. Tables are made once and used in every
+// step.
 //
-// Every call only queues work in `stream`. All addresses are device memory, aligned to what they point to, and so are
-// the scalars that are passed by address; tables and scalars passed by value are taken over when the call returns.
-// The formulas stand in exact_formulas.h and update_formulas.h. Calls differ from a device to the next in no bit, but
-// for SumSquares, whose order within a block is the device's own.
+// Every call only queues work in `stream`. All pointers, those to scalars included, are to device memory, aligned to
+// their type; tables and scalars passed by value are copied by the call. The formulas are those of exact_formulas.h and
+// update_formulas.h. All devices compute the same bits, except for SumSquares, whose order within a block is the
+// device's own.
 //
 // Invariants
-//   * Results are a function of the arguments alone: not of streams, of how work is split, or of the size of the
-//   device.
-//   * Nothing outside the tables' ranges is written; what lies between tensors of a flat run is neither read.
-// Threading: as device.h. Tables may be used by any stream of the device, by one at a time, and dropped when no queued
-// work uses them.
+//   * Results are a function of the arguments alone: not of the stream, the partition of work, or the device's size.
+//   * Nothing outside the tables' ranges is written; padding between tensors of a flat run is not read either.
+//
+// Threading: owned by the device's owner thread. A table may be used in any stream of the device, but not in two at a
+// time, and may be dropped when no queued work uses it.
 #ifndef LOCKSTEP_WORKER_DEVICE_STEP_MATH_H_
 #define LOCKSTEP_WORKER_DEVICE_STEP_MATH_H_
 
@@ -30,18 +31,18 @@ namespace lockstep::device {
 
 // One tensor of a flat run (a bucket, or several). Runs of sums and of floats have the same ranges.
 struct TensorRange {
-  int64_t begin = 0;  // its first element, counted from the run's start; a multiple of 16
+  int64_t begin = 0;  // first element, counted from the run's start; a multiple of 16
   int64_t size = 0;   // elements, > 0
-  int32_t index = 0;  // of its exponent, its magnitude, or its sum of squares
+  int32_t index = 0;  // index of the tensor's exponent, magnitude and sum of squares
 };
 
-// One parameter with all that its update touches: `size` elements each. Nothing of it overlaps.
+// One parameter with the arrays of its update, `size` elements each, which do not overlap.
 struct UpdateTensor {
   int64_t size = 0;
   float* value = nullptr;
-  const float* gradient = nullptr;  // the reduced sum, not yet divided
-  float* slots[2] = {};             // null: the formula has none
-  float* average = nullptr;         // null: none is kept
+  const float* gradient = nullptr;  // the reduced sum, before division by UpdateScalars::denominator
+  float* slots[2] = {};             // null: unused by the formula
+  float* average = nullptr;         // null: the job keeps no average
   bool decays = true;               // false: updated with weight_decay 0 and decay 1
 };
 
@@ -52,14 +53,14 @@ struct StatisticTensor {
   double momentum = 0;
 };
 
-// One output of a pass: its elements are added to `size` totals, divided by `divisor`.
+// One output of a pass, whose elements, divided by `divisor`, are added to `size` totals.
 struct PassOutput {
   int64_t size = 0;
   const float* values = nullptr;
   double divisor = 1;
 };
 
-// What the tables above became on a device.
+// The device's form of tables of the structs above.
 class TensorTable {
  public:
   virtual ~TensorTable() = default;
@@ -77,55 +78,56 @@ class OutputTable {
   virtual ~OutputTable() = default;
 };
 
-// Whether the first of several addends is stored, or added to what is there.
+// Whether a result is stored (the first of several addends) or added to the present value.
 enum class Accumulate : uint8_t { kStore, kAdd };
 
-// The sums of SumSquares are formed in blocks of so many elements of a tensor, counted from its first.
+// The block size of SumSquares, in elements from a tensor's first.
 inline constexpr int64_t kSquaresBlock = 4096;
 
 class StepMath {
  public:
   virtual ~StepMath() = default;
 
-  // REQUIRES: ranges ascend and do not overlap, and no index comes twice. ResourceExhausted names the size.
+  // REQUIRES: ranges ascend and do not overlap, and indices are unique. ResourceExhausted names the size.
   virtual absl::StatusOr<std::unique_ptr<TensorTable>> MakeTensorTable(absl::Span<const TensorRange> ranges) = 0;
   virtual absl::StatusOr<std::unique_ptr<UpdateTable>> MakeUpdateTable(absl::Span<const UpdateTensor> tensors) = 0;
   virtual absl::StatusOr<std::unique_ptr<StatisticTable>> MakeStatisticTable(
       absl::Span<const StatisticTensor> tensors) = 0;
   virtual absl::StatusOr<std::unique_ptr<OutputTable>> MakeOutputTable(absl::Span<const PassOutput> outputs) = 0;
 
-  // Quantises the tensors of the run that begins at `values` with exponents[index], and stores or adds the integers in
-  // the run that begins at `sums`. magnitudes[index] becomes the largest of what it was and of the tensor's magnitudes
-  // (MagnitudeOf). With kExponentUnset the sums are zeroed (kStore) or left alone (kAdd). Sums of a tensor whose
-  // magnitude is not finite, or needs more than 50 bits, mean nothing.
+  // Quantises the tensors of the run at `values` with exponents[index], and stores or adds the integers to the run at
+  // `sums`. magnitudes[index] becomes the maximum of its old value and the tensor's magnitudes (MagnitudeOf). With
+  // kExponentUnset the sums are zeroed (kStore) or left alone (kAdd). The sums of a tensor whose magnitude is
+  // non-finite or needs more than 50 bits are unspecified.
   virtual absl::Status Quantize(Stream& stream, const TensorTable& tensors, Accumulate accumulate, const float* values,
                                 const int32_t* exponents, int64_t* sums, uint32_t* magnitudes) = 0;
-  // Only the magnitudes, as above.
+  // Only updates the magnitudes, as Quantize.
   virtual absl::Status FindMagnitudes(Stream& stream, const TensorTable& tensors, const float* values,
                                       uint32_t* magnitudes) = 0;
-  // Elements [begin, end) of the run, those between tensors left alone: values = sums * 2^exponents[index], rounded
-  // once; zeros with kExponentUnset.
+  // values = sums * 2^exponents[index], rounded once, for elements [begin, end) of the run that belong to tensors; zero
+  // with kExponentUnset.
   virtual absl::Status Dequantize(Stream& stream, const TensorTable& tensors, int64_t begin, int64_t end,
                                   const int64_t* sums, const int32_t* exponents, float* values) = 0;
-  // Stores or adds the tensors of one run of floats in another.
+  // Stores or adds the tensors of the run at `values` to the run at `sums`.
   virtual absl::Status AddFloats(Stream& stream, const TensorTable& tensors, Accumulate accumulate, const float* values,
                                  float* sums) = 0;
 
-  // sums[index] = the sum of the tensor's squares in float64: each block of kSquaresBlock elements by itself, in an
-  // order that depends on the block's size alone, then the blocks' sums one after another.
+  // sums[index] = the sum of the tensor's squares in float64. Each block of kSquaresBlock elements is summed by itself,
+  // in an order that depends only on the block's size; then the blocks' sums are added in order.
   virtual absl::Status SumSquares(Stream& stream, const TensorTable& tensors, const float* values, double* sums) = 0;
   // *clip = ClipFactor(sums[0] + sums[1] + ..., added in this order to zero, denominator, max_norm).
   virtual absl::Status FindClip(Stream& stream, const double* sums, int64_t count, double denominator, double max_norm,
                                 float* clip) = 0;
 
-  // Updates every tensor in place, then moves its average to the new value, or copies that where copies_average is set.
-  // `clip`: stands in for scalars.clip; null: scalars.clip itself.
+  // Updates every tensor in place, then moves its average towards the new value, or copies it with copies_average.
+  // `clip`: replaces scalars.clip; null: scalars.clip is used.
   virtual absl::Status Update(Stream& stream, const UpdateTable& tensors, const UpdateFormula& formula,
                               const UpdateScalars& scalars, const float* clip) = 0;
-  // Moves every element of the statistics, by MovedStatistic. `means`: one per element, tensor after tensor.
+  // Moves every element of the statistics towards its mean (MovedStatistic). `means`: one per element, tensor by
+  // tensor.
   virtual absl::Status MoveStatistics(Stream& stream, const StatisticTable& tensors, const double* means) = 0;
 
-  // totals[i] += values[i] / divisor in float64, output after output. `totals`: as many as there are elements.
+  // totals[i] += values[i] / divisor in float64. `totals`: one per element, output by output.
   virtual absl::Status AddOutputs(Stream& stream, const OutputTable& outputs, double* totals) = 0;
 };
 

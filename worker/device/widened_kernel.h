@@ -1,8 +1,8 @@
-// BF16 for devices and ops that have no kernel of their own for it: the inputs are widened to F32 in the workspace, the
-// device's kernel for F32 runs, its results are rounded. This is what BF16 means (common/graph/ops/wide_operands.h), so
-// that kernels which do it in one pass are compared with this one.
+// BF16 for devices and ops without a BF16 kernel: widens the inputs to F32 in the workspace, runs the device's F32
+// kernel and rounds its results. This defines the semantics of BF16 (common/graph/ops/wide_operands.h); kernels that
+// work in one pass are tested against it.
 //
-// Threading: as kernel.h.
+// Threading: kernels are owned by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_DEVICE_WIDENED_KERNEL_H_
 #define LOCKSTEP_WORKER_DEVICE_WIDENED_KERNEL_H_
 
@@ -15,14 +15,14 @@
 
 namespace lockstep::device {
 
-// In front of the name of the kernel for F32.
+// The prefix of the F32 kernel's name.
 inline constexpr char kWidened[] = "widened:";
 
-// Whether an operand is BF16, and the op is not the Cast that makes or reads such a value.
+// Whether an operand is BF16 and the op is not a Cast from or to BF16.
 bool ComputesBf16(const KernelRequest& request);
 
-// `make` makes kernels of the device, for Casts between F32 and BF16 and for F32; its errors are passed on. The request
-// may name the kernel in a plan, kWidened in front. Operands are row-major.
+// `make` makes the device's kernels: the casts between F32 and BF16, and the F32 kernel; its errors are returned. The
+// request may name an implementation, with the prefix kWidened. Operands are row-major.
 absl::StatusOr<std::unique_ptr<Kernel>> MakeWidenedKernel(
     const KernelRequest& request,
     absl::FunctionRef<absl::StatusOr<std::unique_ptr<Kernel>>(const KernelRequest&)> make);

@@ -1,7 +1,7 @@
-// The step math of a device around another one: every call goes to the inner one, in a stream that the wrapping device
-// chooses, now or later.
+// The StepMath of a device that wraps another one: passes every call to the inner StepMath, at once or later, in the
+// inner stream that the wrapping device chooses.
 //
-// Threading: as device.h.
+// Threading: owned by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_DEVICE_WRAPPED_STEP_MATH_H_
 #define LOCKSTEP_WORKER_DEVICE_WRAPPED_STEP_MATH_H_
 
@@ -15,11 +15,11 @@ namespace lockstep::device {
 
 class WrappedStepMath final : public StepMath {
  public:
-  // Does `work` with the stream inside of `stream`, or queues that.
+  // A Queue runs `work` with the inner stream of `stream`, or defers it.
   using Work = std::function<absl::Status(Stream& inner)>;
   using Queue = std::function<absl::Status(Stream& stream, Work work)>;
 
-  // `inner` outlives this.
+  // `inner` outlives this object.
   WrappedStepMath(StepMath* inner, Queue queue) : inner_(inner), queue_(std::move(queue)) {}
 
   absl::StatusOr<std::unique_ptr<TensorTable>> MakeTensorTable(absl::Span<const TensorRange> ranges) override;

@@ -1,10 +1,10 @@
-// Finds and loads the library for CUDA at run time: the program links none of CUDA and starts where there is none.
+// Finds and loads the CUDA library at run time: the program itself links no CUDA and starts on machines without it.
 //
 // Invariants
-//   * A library of another build than the program is refused before anything of it is called.
-//   * A library that was loaded stays until the process ends: its threads and its static objects outlive every caller.
+//   * A library of another build than the program is refused before any of its functions is called.
+//   * A loaded library stays until the process ends: its threads and static objects outlive every caller.
 //
-// Threading: thread-safe. The first call loads, later ones return what it found.
+// Threading: thread-safe. The first call loads; later calls return the same result.
 #ifndef LOCKSTEP_WORKER_DEVICE_CHOICE_CUDA_LOADER_H_
 #define LOCKSTEP_WORKER_DEVICE_CHOICE_CUDA_LOADER_H_
 
@@ -17,19 +17,18 @@
 
 namespace lockstep::device {
 
-// The library that LOCKSTEP_CUDA_LIBRARY names; if it names none, liblockstep_cuda.so beside the running program, else
-// where the system's loader looks. FailedPrecondition in one line: what is missing, and what to do.
+// The library named by LOCKSTEP_CUDA_LIBRARY; without that variable liblockstep_cuda.so beside the running program,
+// else in the system's search path. FailedPrecondition with a line that says what is missing and what to do.
 absl::StatusOr<const CudaLibrary*> LoadCudaLibrary();
 
-// What the library finds on this machine. Errors are those of LoadCudaLibrary; what is wrong with the machine itself
-// is in the report. Takes up to some hundred milliseconds, and opens the driver.
+// The library's report on this machine. Errors are those of LoadCudaLibrary; problems of the machine itself are part of
+// the report. Blocks for up to some hundred milliseconds, and opens the driver.
 absl::StatusOr<CudaReport> FindCuda();
 
-// Loads the file at `path` (a bare name: from where the loader looks), past what this process has loaded.
+// Loads the file at `path` (a bare name: from the system's search path), regardless of what LoadCudaLibrary returned.
 absl::StatusOr<const CudaLibrary*> OpenCudaLibrary(const std::string& path);
 
-// What to do about `error`, a text of dlerror about `path`, as one line: names the file that is missing and where it
-// comes from.
+// Explains `error`, a message of dlerror about `path`, in one line: names the missing file and where to get it.
 std::string ExplainLoadError(absl::string_view path, absl::string_view error);
 
 }  // namespace lockstep::device

@@ -1,7 +1,7 @@
-// Which of a machine's devices computes a job. Three have a say: the job (`resources.device`), the worker (`--device`),
-// and the job's kernel plan once there is one. The kind is the job's: what is left open there is decided by the kernel
-// plan, so that all workers of a job are of one kind, and by the machine only for the worker that makes the plan. The
-// worker decides which GPU it is, and may rule a kind out: then it is refused where the job needs it.
+// Chooses which of a machine's devices computes a job. The job decides the kind of device (`resources.device`). If it
+// says `auto`, the job's kernel plan decides, so that all workers use the same kind; only for the worker that makes the
+// plan the machine decides. The worker (`--device`) chooses the GPU, and may rule a kind out: a job that needs that
+// kind is then refused.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_WORKER_DEVICE_CHOICE_DEVICE_CHOICE_H_
@@ -27,30 +27,30 @@ enum class JobDevice : uint8_t { kAuto, kCpu, kCuda, kReference };
 struct WorkerDevice {
   enum class Kind : uint8_t { kAuto, kCpu, kCuda };
   Kind kind = Kind::kAuto;
-  std::optional<int> ordinal;  // only of a GPU
-  // Which worker of its machine it is: without an ordinal, workers take GPUs in turn.
+  std::optional<int> ordinal;  // of a GPU
+  // The worker's number on its machine: without an ordinal, workers take GPUs in turn.
   int local_rank = 0;
 };
 
-// "auto", "cpu", "cuda" or "cuda:N". InvalidArgument lists what there is.
+// Parses "auto", "cpu", "cuda" or "cuda:N". InvalidArgument lists these.
 absl::StatusOr<WorkerDevice> ParseWorkerDevice(absl::string_view text);
 // The inverse, without the local rank.
 std::string WorkerDeviceText(const WorkerDevice& device);
 
 struct ChosenDevice {
   DeviceKind kind = DeviceKind::kCpu;
-  CudaGpu gpu;         // kCuda: which one, as it was when it was chosen
+  CudaGpu gpu;         // kCuda: the GPU, as it was reported when chosen
   std::string reason;  // for people: "GPU 1 of 2, NVIDIA H200, 139 GiB free: ..."
 };
 
-// Chooses. `planned`: the kind that the job's kernel plan is of; empty when there is none. `find` is asked for the
-// machine's GPUs only where they matter. FailedPrecondition when this worker cannot compute the job, with what rules it
-// out and what to do.
+// Chooses the device. `planned`: the kind of the job's kernel plan; empty when there is none. `find` reports the GPUs
+// and is called only when they matter. FailedPrecondition, with the reason and a remedy, when this worker cannot
+// compute the job.
 absl::StatusOr<ChosenDevice> ChooseDevice(JobDevice job, const WorkerDevice& worker, absl::string_view planned,
                                           absl::FunctionRef<absl::StatusOr<CudaReport>()> find);
 
-// Why a worker that computes on devices of kind `here` has no part in a job whose kernel plan is of kind `planned`;
-// OK when they are the same. `why` says why it has no other, and may be empty.
+// OK when a worker on a device of kind `here` can join a job whose kernel plan is of kind `planned`, that is, when both
+// are the same; else an error with the reason. `why`: why the worker has no other device; may be empty.
 absl::Status CheckPlannedKind(absl::string_view planned, absl::string_view here, absl::string_view why);
 
 }  // namespace lockstep::device

@@ -1,4 +1,4 @@
-// The kinds of devices that there are.
+// The kinds of devices.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_DEVICE_CHOICE_DEVICE_KIND_H_

@@ -1,4 +1,4 @@
-// The choice of a device by name: the one place that knows them all.
+// Makes devices by kind: the only code that knows all of them.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_DEVICE_CHOICE_DEVICES_H_
@@ -13,10 +13,10 @@
 
 namespace lockstep::device {
 
-// "reference", "cpu" or "cuda". InvalidArgument lists what there is.
+// Parses "reference", "cpu" or "cuda". InvalidArgument lists these.
 absl::StatusOr<DeviceKind> ParseDeviceKind(absl::string_view name);
 
-// Makes a device whose owner is the calling thread. Errors are those of the devices' own makers; of kCuda also those of
+// Makes a device, owned by the calling thread. Errors are those of the device's own factory and, for kCuda, of
 // LoadCudaLibrary.
 absl::StatusOr<std::unique_ptr<Device>> MakeDevice(DeviceKind kind, const DeviceOptions& options);
 

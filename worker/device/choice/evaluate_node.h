@@ -1,5 +1,5 @@
-// Executes one node on host tensors with the reference kernels: how an import folds constants, so that the meaning of
-// an op is written once.
+// Executes one node on host tensors with the reference kernels. The importer folds constants with it, so that the
+// semantics of an op exist only once.
 //
 // Threading: thread-safe; blocks while it computes.
 #ifndef LOCKSTEP_WORKER_DEVICE_CHOICE_EVALUATE_NODE_H_
@@ -14,8 +14,8 @@
 
 namespace lockstep::device {
 
-// All outputs of the node, used or not. `inputs` has an entry per input of the node, null for an omitted one.
-// InvalidArgument when they do not fit the op, Unimplemented for an element type that it has no kernel for.
+// Returns all outputs of the node, used or not. `inputs` has one entry per input, null for an omitted one.
+// InvalidArgument when the inputs do not fit the op, Unimplemented for an element type without a kernel.
 absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, absl::Span<const Tensor* const> inputs);
 
 }  // namespace lockstep::device

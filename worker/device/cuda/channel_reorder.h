@@ -1,6 +1,6 @@
-// Moves a value's channels last, and back.
+// Converts a value between row-major and channels-last layout.
 //
-// Threading: as kernel.h.
+// Threading: kernels are owned by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_CHANNEL_REORDER_H_
 #define LOCKSTEP_WORKER_DEVICE_CUDA_CHANNEL_REORDER_H_
 
@@ -11,7 +11,7 @@
 
 namespace lockstep::device::cuda {
 
-// As Device::MakeReorder. Unimplemented for layouts that this device does not have.
+// Implements Device::MakeReorder. Unimplemented for layouts that this device does not have.
 absl::StatusOr<std::unique_ptr<Kernel>> MakeChannelReorder(const ReorderRequest& request);
 
 }  // namespace lockstep::device::cuda

@@ -1,7 +1,7 @@
-// Which of several kernels serves a node fastest, found by running them in memory of their own. Asked once for nodes
-// that are alike, so that the layers of a model do not choose differently and cost one trial.
+// Finds the fastest of several kernels for a node by running them on scratch memory. Equal nodes share one trial, so
+// that equal layers of a model get the same kernel.
 //
-// Threading: as device.h.
+// Threading: owned by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_KERNEL_TRIALS_H_
 #define LOCKSTEP_WORKER_DEVICE_CUDA_KERNEL_TRIALS_H_
 
@@ -18,8 +18,8 @@
 
 namespace lockstep::device::cuda {
 
-// The index of what to take: an earlier one unless a later one is faster by a margin, so that noise does not choose
-// between equals. 0 where all are absent. REQUIRES: absent ones are negative.
+// The index of the kernel to take: an earlier one unless a later one is faster by a margin, so that noise does not
+// decide between equals. Negative times stand for excluded kernels; 0 when all are excluded.
 size_t FastestOf(absl::Span<const float> milliseconds);
 
 bool SameLayouts(const KernelRequest& request, const Kernel& a, const Kernel& b);
@@ -28,13 +28,13 @@ class KernelTrials {
  public:
   explicit KernelTrials(std::shared_ptr<MemoryBudget> budget) : budget_(std::move(budget)) {}
 
-  // What Fastest chose for a node like this one; empty where it was not asked.
+  // The earlier choice of Fastest for an equal node; empty when there was none.
   std::string Known(const KernelRequest& request) const;
 
-  // The name of the kernel to take, of at least one. The first where there is no memory to try them in. Left out is one
-  // that fails, that gives other bits when it runs again, or whose results are not those of `definition`, as far as
-  // rounding goes and where it takes the same layouts; the request's remark names those. Where all are left out:
-  // `definition`, which may be null.
+  // Returns the name of the kernel to take; the first one when there is not enough memory for trials. Excludes kernels
+  // that fail, that do not repeat bit for bit, or, where layouts allow a comparison, whose results differ from those of
+  // `definition` by more than rounding; the request's remark names them. When all are excluded it takes `definition`,
+  // which may be null. Blocks. REQUIRES: at least one kernel.
   std::string Fastest(const KernelRequest& request, absl::Span<const std::unique_ptr<Kernel>> kernels,
                       Kernel* definition);
 

@@ -1,8 +1,8 @@
-// The CUDA device: own kernels for every op, and before them those of cuBLASLt and cuDNN where the build has these
-// libraries, by a fixed rule or, where a request allows trials, the fastest (kernel_trials.h). Compiled for the host it
-// is the device of host execution, with own kernels alone.
+// The CUDA device. It prefers kernels of cuBLASLt and cuDNN, if the build has them, to the project's own, which exist
+// for every op; it chooses by a fixed rule or, where a request allows trials, the fastest (kernel_trials.h). Compiled
+// for the host it is the device of host execution, with own kernels only.
 //
-// Threading: as device.h.
+// Threading: the device is owned by the thread that makes it.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_MAKE_DEVICE_H_
 #define LOCKSTEP_WORKER_DEVICE_CUDA_MAKE_DEVICE_H_
 
@@ -13,8 +13,8 @@
 
 namespace lockstep::device {
 
-// On GPU `options.ordinal`, whose context becomes the calling thread's. InvalidArgument for an instruction set that is
-// not the GPU's ("sm_90") and for a number that no GPU has.
+// Makes a device on GPU `options.ordinal`, whose context becomes current in the calling thread. InvalidArgument for an
+// instruction set other than the GPU's ("sm_90") and for an ordinal without a GPU.
 absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(const DeviceOptions& options);
 
 }  // namespace lockstep::device

@@ -1,7 +1,7 @@
-// The kernels behind StepMath. A table is cut into chunks of a fixed size, one block of threads each; what a tensor's
-// chunks find (a largest magnitude, a sum of squares) is put together by a second launch, in the order of the chunks.
+// The CUDA kernels of StepMath. A table of tensors is cut into chunks of a fixed size, with one thread block each. A
+// second launch combines the chunks' results per tensor (largest magnitude, sum of squares), sums in chunk order.
 //
-// Threading: as kernels.
+// Threading: CUDA's execution model.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_STEP_KERNELS_H_
 #define LOCKSTEP_WORKER_DEVICE_CUDA_STEP_KERNELS_H_
 
@@ -19,21 +19,21 @@ namespace lockstep::device::cuda {
 inline constexpr int64_t kChunk = kSquaresBlock;
 inline constexpr int kStepThreads = 256;
 
-// A part of one tensor of a run.
+// A part of one tensor of a flat run.
 struct RunChunk {
-  int64_t begin;  // counted from the run's start; a multiple of 16
+  int64_t begin;  // elements from the run's start; a multiple of 16
   int32_t size;   // elements, at most kChunk
-  int32_t index;  // the tensor's
+  int32_t index;  // TensorRange::index
 };
 
-// The chunks of one tensor.
+// The chunks [first, last) of one tensor.
 struct ChunkRange {
   int32_t first;
   int32_t last;
   int32_t index;
 };
 
-// A part of one parameter and what its update touches.
+// A part of one parameter with its slots and average.
 struct UpdateChunk {
   float* value;
   const float* gradient;
@@ -50,7 +50,7 @@ struct Sum {
   LS_HD double operator()(double a, double b) const { return a + b; }
 };
 
-// Calls f(i) for the elements of a chunk, by the threads of a block.
+// Calls f(i) for the elements of a chunk, distributed over the threads of a block.
 template <typename F>
 __device__ void ForChunk(int32_t size, F f) {
   for (int32_t i = static_cast<int32_t>(threadIdx.x); i < size; i += kStepThreads) f(i);
@@ -84,7 +84,7 @@ inline __global__ void MagnitudesKernel(const RunChunk* chunks, const float* val
   if (threadIdx.x == 0) largest[blockIdx.x] = magnitude;
 }
 
-// magnitudes[index] = the largest of itself and what a tensor's chunks found. One block per tensor.
+// magnitudes[index] = the largest of itself and its chunks' magnitudes. One block per tensor.
 inline __global__ void LargestKernel(const ChunkRange* tensors, const uint32_t* largest, uint32_t* magnitudes) {
   const ChunkRange tensor = tensors[blockIdx.x];
   uint32_t magnitude = 0;
@@ -95,7 +95,7 @@ inline __global__ void LargestKernel(const ChunkRange* tensors, const uint32_t* 
   if (threadIdx.x == 0) magnitudes[tensor.index] = Larger()(magnitudes[tensor.index], magnitude);
 }
 
-// Elements [begin, end) of the run.
+// Dequantises elements [begin, end) of the run.
 inline __global__ void DequantizeKernel(const RunChunk* chunks, int64_t begin, int64_t end, const int64_t* sums,
                                         const int32_t* exponents, float* values) {
   const RunChunk chunk = chunks[blockIdx.x];
@@ -128,7 +128,7 @@ inline __global__ void SquaresKernel(const RunChunk* chunks, const float* values
   if (threadIdx.x == 0) squares[blockIdx.x] = sum;
 }
 
-// The sums of a tensor's chunks, one after another. One thread per tensor.
+// Adds the chunk sums of a tensor in order. One thread per tensor.
 inline __global__ void SumSquaresKernel(const ChunkRange* tensors, int64_t count, const double* squares, double* sums) {
   const int64_t t = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (t >= count) return;
@@ -144,7 +144,7 @@ inline __global__ void FindClipKernel(const double* sums, int64_t count, double 
   *clip = ClipFactor(sum, denominator, max_norm);
 }
 
-// Updates of a formula; `average` of a chunk is moved to the new value, or becomes it.
+// Updates the elements of each chunk by `Formula`, and then their averages.
 template <typename Formula>
 __global__ void UpdateKernel(const UpdateChunk* chunks, UpdateScalars scalars, const float* clip) {
   const UpdateChunk chunk = chunks[blockIdx.x];
@@ -202,7 +202,7 @@ struct LionFormula {
   }
 };
 
-// One block per tensor; `offsets[t]` elements of the means lie in front of tensor t's.
+// One block per tensor; `offsets[t]` means lie in front of tensor t's.
 inline __global__ void MoveStatisticsKernel(const StatisticTensor* tensors, const int64_t* offsets,
                                             const double* means) {
   const StatisticTensor tensor = tensors[blockIdx.x];
@@ -211,7 +211,7 @@ inline __global__ void MoveStatisticsKernel(const StatisticTensor* tensors, cons
   }
 }
 
-// One block per output, likewise.
+// One block per output; `offsets[o]` totals lie in front of output o's.
 inline __global__ void AddOutputsKernel(const PassOutput* outputs, const int64_t* offsets, double* totals) {
   const PassOutput output = outputs[blockIdx.x];
   for (int64_t i = threadIdx.x; i < output.size; i += kStepThreads) {

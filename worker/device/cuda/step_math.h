@@ -1,6 +1,6 @@
-// The arithmetic of a step on a GPU.
+// StepMath on a GPU.
 //
-// Threading: as device.h.
+// Threading: owned by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_STEP_MATH_H_
 #define LOCKSTEP_WORKER_DEVICE_CUDA_STEP_MATH_H_
 

@@ -1,10 +1,10 @@
-// The CPU device: oneDNN for products, convolutions and their gradients, own loops for everything that oneDNN has not
-// or serves by slow reference code, and the reference kernels for what neither serves (F64, empty shapes).
+// The CPU device: oneDNN for products, convolutions and their gradients; own loops for ops that oneDNN lacks or runs by
+// slow reference code; reference kernels for the rest (F64, empty shapes).
 //
-// Choices are made from fixed tables, never by timing, and may depend on the instruction set, the thread count and what
-// oneDNN reads of the caches. Denormals are flushed to zero in every thread that computes.
+// Kernels are chosen from fixed tables, never by timing. The choice may depend on the instruction set, the number of
+// threads and the cache sizes that oneDNN detects. Denormals are flushed to zero in every computing thread.
 //
-// Threading: as device.h; the thread that makes the device is its owner.
+// Threading: the device is owned by the thread that makes it.
 #ifndef LOCKSTEP_WORKER_DEVICE_HOST_CPU_DEVICE_H_
 #define LOCKSTEP_WORKER_DEVICE_HOST_CPU_DEVICE_H_
 
@@ -15,8 +15,9 @@
 
 namespace lockstep::device {
 
-// Sets the calling thread's number of OpenMP threads and its floating-point mode. InvalidArgument when `threads` < 1,
-// when this CPU lacks the instruction set, or when kernels of a higher one were already made in this process.
+// Also sets the calling thread's number of OpenMP threads and its floating-point mode. InvalidArgument when
+// options.threads < 1, when the CPU lacks the instruction set, or when kernels of a higher one were already made in
+// this process.
 absl::StatusOr<std::unique_ptr<Device>> MakeCpuDevice(const DeviceOptions& options);
 
 }  // namespace lockstep::device

@@ -1,5 +1,5 @@
-// What of a process's environment and of a thread's modes changes the bits that kernels compute, or makes calls block
-// that must not.
+// Controls the environment variables and the floating-point mode that would change the bits of kernels or make calls
+// block that must not.
 //
 // Threading: ClearKernelEnvironment is called before any thread is started; FlushDenormals acts on the calling thread.
 #ifndef LOCKSTEP_WORKER_DEVICE_HOST_ENVIRONMENT_H_
@@ -10,18 +10,18 @@
 
 namespace lockstep::device {
 
-// Removes every variable that kernel libraries read (ONEDNN_*, DNNL_*, OMP_*, GOMP_*, KMP_*, MKL_*, CUBLAS*, CUDNN*,
-// NVIDIA_TF32_OVERRIDE), asks OpenMP to wait passively, and removes what would overrule how NCCL is used: launches that
-// block (CUDA_LAUNCH_BLOCKING), another id than the generation's (NCCL_COMM_ID); NCCL_COMM_BLOCKING becomes 0. Returns
-// the names it removed. libgomp read its variables when it was loaded: where `must_restart` comes back true, the caller
-// executes itself again under the cleared environment.
+// Removes the variables that kernel libraries read (ONEDNN_*, DNNL_*, OMP_*, GOMP_*, KMP_*, MKL_*, CUBLAS*, CUDNN*,
+// NVIDIA_TF32_OVERRIDE) and those that would override how NCCL is used: blocking launches (CUDA_LAUNCH_BLOCKING) and
+// another id than the generation's (NCCL_COMM_ID). Makes OpenMP wait passively and sets NCCL_COMM_BLOCKING to 0.
+// Returns the removed names. libgomp reads its variables when it is loaded: if `must_restart` is true, the caller must
+// exec itself again with the cleared environment.
 struct ClearedEnvironment {
   std::vector<std::string> removed;
   bool must_restart = false;
 };
 ClearedEnvironment ClearKernelEnvironment();
 
-// Treats denormal operands and results as zero, as every compute thread has to.
+// Makes the calling thread treat denormal operands and results as zero. Every computing thread calls it.
 void FlushDenormals();
 
 }  // namespace lockstep::device

@@ -1,6 +1,6 @@
-// What devices have in common that compute in host memory on the calling thread: memory, streams and events.
+// The base class of devices that compute in host memory on the calling thread: memory, streams and events.
 //
-// Threading: as device.h.
+// Threading: owned by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_DEVICE_HOST_HOST_DEVICE_H_
 #define LOCKSTEP_WORKER_DEVICE_HOST_HOST_DEVICE_H_
 

@@ -1,7 +1,7 @@
 // Buffers, streams and events of devices that compute in host memory on the calling thread: work is done when the call
 // that queues it returns.
 //
-// Threading: as device.h.
+// Threading: owned by the device's owner thread; buffers may be dropped and events waited for by any thread.
 #ifndef LOCKSTEP_WORKER_DEVICE_HOST_HOST_MEMORY_H_
 #define LOCKSTEP_WORKER_DEVICE_HOST_HOST_MEMORY_H_
 
@@ -14,11 +14,11 @@
 
 namespace lockstep::device {
 
-// Zeroed host memory at Buffer::kAlignment, every page touched; large buffers lie in huge pages where the system has
-// them. ResourceExhausted names the size.
+// Zeroed host memory, aligned to Buffer::kAlignment, with all pages touched; large buffers use huge pages if available.
+// ResourceExhausted names the size.
 absl::StatusOr<std::unique_ptr<Buffer>> AllocateHostBuffer(size_t bytes);
 
-// A stream that does everything at once, and its marks. A kernel that fails returns its failure from Launch.
+// A stream that executes work immediately, and its events. Kernel::Launch returns the failure of the kernel.
 std::unique_ptr<Stream> NewImmediateStream();
 std::unique_ptr<Event> NewImmediateEvent();
 

@@ -1,7 +1,6 @@
-// What a step does behind its passes, on devices that compute in host memory on the calling thread: work is done when
-// the call returns.
+// StepMath for devices that compute in host memory on the calling thread: work is done when the call returns.
 //
-// Threading: as device.h.
+// Threading: owned by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_DEVICE_HOST_HOST_STEP_MATH_H_
 #define LOCKSTEP_WORKER_DEVICE_HOST_HOST_STEP_MATH_H_
 

@@ -1,9 +1,8 @@
-// The reference device: one plain loop per op of the closed set, for F32 and F64 and, where ONNX has the op on them,
-// integers and bools, on one thread. The oracle for every other device, what constants are folded with, and what
-// gradients are checked against central differences with, in F64. It serves every node; it is the last candidate and
-// not meant to be fast.
+// The reference device: one plain loop per op, on one thread, for F32, F64 and, where ONNX defines the op for them,
+// integers and bools. It is the oracle for every other device, folds constants, and checks gradients against central
+// differences in F64. It serves every node, is the last candidate of the CPU device, and is not meant to be fast.
 //
-// Threading: as device.h.
+// Threading: the device is owned by the thread that makes it.
 #ifndef LOCKSTEP_WORKER_DEVICE_HOST_REFERENCE_DEVICE_H_
 #define LOCKSTEP_WORKER_DEVICE_HOST_REFERENCE_DEVICE_H_
 
@@ -14,7 +13,7 @@
 
 namespace lockstep::device {
 
-// InvalidArgument for an instruction set other than "portable" (or empty). Threads are not used.
+// InvalidArgument for an instruction set other than "portable" or empty. Ignores options.threads.
 absl::StatusOr<std::unique_ptr<Device>> MakeReferenceDevice(const DeviceOptions& options);
 
 }  // namespace lockstep::device

@@ -1,11 +1,12 @@
-// Who touched a piece of memory last, and whether whoever touches it now comes after that for certain.
+// Race detection for one piece of memory: records the last accesses, and decides whether a new access happens after
+// them.
 //
-// Within a launch an access comes after another one if one thread makes both, or if a barrier of their block lies
-// between them, or one of their warp. Nothing orders the blocks of a launch. Shuffles order no memory, as CUDA has it.
-// Between operations the clocks of streams decide. A barrier counts as follows: each warp has a time; a barrier of the
-// warp moves it on by one, a barrier of the block moves all warps on to one new time.
+// Within a launch an access happens after another one if the same thread makes both, or if a barrier of their block or
+// of their warp lies between them. The blocks of a launch are unordered. Shuffles do not order memory, as in CUDA.
+// Accesses of different operations are ordered by the streams' clocks (clock.h). Barriers are counted as times: each
+// warp has one; a warp barrier increments it, a block barrier sets all warps to one new time.
 //
-// Threading: thread-compatible; the checker locks (checker.h).
+// Threading: thread-compatible; callers hold the checker's lock (checker.h).
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_CHECKER_ACCESS_H_
 #define LOCKSTEP_WORKER_DEVICE_CUDA_CHECKER_ACCESS_H_
 
@@ -18,26 +19,27 @@ namespace lockstep::device::cuda::checker {
 
 inline constexpr unsigned kWarpThreads = 32;
 
+// The set of threads that an Access stands for.
 enum class Who : uint8_t {
   kNobody,
-  kSame,    // any number of threads of a launch that store one value, and do nothing else with this memory
-  kThread,  // one thread of a kernel, or an operation that is no kernel
-  kLanes,   // several of one warp, at one time of it
-  kWarps,   // several of one block, since its last barrier
-  kBlocks,  // several of one launch
+  kSame,    // any threads of a launch that store the same value and access this memory in no other way (StoreSame)
+  kThread,  // one thread of a kernel, or an operation that is not a kernel
+  kLanes,   // several threads of one warp, at the same time of the warp
+  kWarps,   // several threads of one block, since its last barrier
+  kBlocks,  // threads of several blocks of one launch
 };
 
 struct Access {
-  uint32_t operation = 0;  // of the stream in `slot`
+  uint32_t operation = 0;  // number of the operation in the stream of `slot`
   uint32_t block = 0;
   uint32_t time = 0;  // of the warp
-  int32_t place = 0;  // in the code (report.h)
+  int32_t place = 0;  // source location (report.h)
   uint16_t thread = 0;
   uint8_t slot = 0;
   Who who = Who::kNobody;
 };
 
-// The access that is made now.
+// The access that is being made, with its context.
 struct Now {
   Access access;
   uint32_t barrier = 0;          // the time of the block's last barrier
@@ -62,16 +64,16 @@ struct Now {
   }
 };
 
-// What is known of one piece of memory, of four bytes or of one.
+// The access history of one piece of memory: 1 KiB, four bytes or one byte (shadow.h).
 class Cell {
  public:
   bool written() const { return write_.who != Who::kNobody; }
-  // For shared memory, which holds nothing when a block begins.
+  // For shared memory, whose contents are undefined at the beginning of a block.
   bool written_by_block(const Now& now) const { return written() && now.SameBlock(write_); }
   const Access& last_write() const { return write_; }
 
-  // Whether enough threads have read it for this read to be neither news nor wrong: nobody has written since, and what
-  // was written before came before all that could make this access.
+  // Whether the recorded reads already cover this one, so that it needs neither a record nor a check: there was no
+  // write since, and the last write happened before all accesses that the recorded reads stand for.
   bool IsRead(const Now& now) const {
     if (!now.SameOperation(read_)) return false;
     if (read_.who == Who::kBlocks) return true;
@@ -81,7 +83,7 @@ class Cell {
            (read_.who == Who::kLanes ? now.SameWarp(read_) : read_.thread == now.access.thread);
   }
 
-  // Takes the access down. Returns the one that it may not run beside, or null.
+  // Records the access. Returns a past access with which it races, or null.
   const Access* Read(const Now& now) {
     if (!now.ComesAfter(write_)) return &write_;
     if (now.ComesAfter(read_)) {
@@ -90,7 +92,7 @@ class Cell {
       const Who both = !now.SameBlock(read_) ? Who::kBlocks : now.SameWarp(read_) ? Who::kLanes : Who::kWarps;
       read_.who = std::max(read_.who, both);
     } else {
-      // Another stream reads it, too. Of three such streams the first is forgotten.
+      // A concurrent read by another stream. Of three such streams the first is forgotten.
       other_ = read_;
       read_ = now.access;
     }
@@ -103,7 +105,7 @@ class Cell {
     Begin(now.access);
     return nullptr;
   }
-  // Forgets what was, as in a new block's shared memory.
+  // Forgets the history, as for the shared memory of a new block.
   void Begin(const Access& write) {
     write_ = write;
     read_ = Access();
@@ -113,7 +115,7 @@ class Cell {
  private:
   Access read_;
   Access write_;
-  Access other_;  // a read by another stream
+  Access other_;  // a concurrent read by another stream
 };
 
 }  // namespace lockstep::device::cuda::checker

@@ -1,4 +1,4 @@
-// Runs a program that is broken on purpose in a process of its own, for tests of what is said of it.
+// Runs code that is broken on purpose in a child process, to test the checker's reports.
 //
 // Threading: for tests of one thread.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_CHECKER_BROKEN_PROGRAM_H_
@@ -9,10 +9,11 @@
 
 namespace lockstep::device::cuda {
 
-// False, and said so, where a sanitizer has the checker's place.
+// False, with a warning, in a build with a sanitizer, which disables the checker.
 bool CheckerIsOn();
 
-// What `act` writes to stderr until it aborts; "" when it ends well. Says so where it ends otherwise.
+// Runs `act` in a child process and returns its stderr if it aborts, "" if it succeeds, and a note if it ends
+// otherwise.
 std::string SaidBy(const std::function<void()>& act);
 
 }  // namespace lockstep::device::cuda

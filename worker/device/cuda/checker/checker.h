@@ -1,10 +1,11 @@
-// The checker of host execution: it sees every access of own kernels and every operation of streams, and ends the
-// process with a report where a GPU would be free to compute something else. The kernels are compiled with the calls
-// that gcc makes for -fsanitize=thread, which access_calls.cc takes; nothing of ThreadSanitizer is linked.
+// The race checker of host execution. It sees every memory access of the project's kernels and every operation of
+// streams, and ends the process with a report at a data race, an invalid address or an uninitialised read, which on a
+// GPU would be undefined. Kernels are compiled with the instrumentation of gcc's -fsanitize=thread, whose callbacks
+// access_calls.cc implements; ThreadSanitizer itself is not linked.
 //
-// It says nothing in a build with another sanitizer (kChecks).
+// It is disabled in builds with another sanitizer (kChecks).
 //
-// Threading: thread-safe, except where a type says otherwise. One operation is looked at at a time: an Operation holds
+// Threading: thread-safe, except where a type says otherwise. One operation is checked at a time: an Operation holds
 // the lock.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_CHECKER_CHECKER_H_
 #define LOCKSTEP_WORKER_DEVICE_CUDA_CHECKER_CHECKER_H_
@@ -20,15 +21,16 @@ namespace lockstep::device::cuda::checker {
 
 extern const bool kChecks;
 
-// Of the whole process. REQUIRES: the lock, for everything but its making.
+// The map and the lock of the process. REQUIRES: callers of the map's functions hold the lock.
 MemoryMap& Map();
 std::mutex& Lock();
 
-// What the host knows to have ended: any of its threads, since how they tell each other is not seen.
+// The operations that the host knows to have ended. All host threads share one clock, since the checker does not see
+// how they synchronise.
 Clock HostKnows();
 void HostLearns(const Clock& clock);
 
-// A stream's part in the order of operations. Owned by the stream's thread, but for being made and dropped.
+// A stream's clock. Used by the stream's thread alone, but constructed and destroyed by any thread.
 class StreamOrder {
  public:
   StreamOrder();
@@ -37,7 +39,7 @@ class StreamOrder {
   StreamOrder(const StreamOrder&) = delete;
   StreamOrder& operator=(const StreamOrder&) = delete;
 
-  // Makes it the one whose operations the calling thread runs.
+  // Declares that the calling thread runs the operations of this stream.
   void Enter();
   // REQUIRES: Enter was called by this thread.
   static StreamOrder& OfThread();
@@ -50,18 +52,18 @@ class StreamOrder {
   Clock clock_;
 };
 
-// One operation of the calling thread's stream, as long as it runs. Without a stream it stands alone.
+// One running operation of the calling thread's stream, for its lifetime; or of no stream.
 class Operation {
  public:
-  // `name` for reports, a literal.
+  // `name`: a string literal, for reports.
   explicit Operation(const char* name);
   ~Operation();
 
-  // What it reads and writes without the checker seeing it. Memory of the host is none of its business, unless pinned.
+  // Declares accesses that are not instrumented. Host memory is ignored unless it is pinned.
   void Reads(const void* memory, size_t bytes) { Touch(memory, bytes, false); }
   void Writes(const void* memory, size_t bytes) { Touch(memory, bytes, true); }
 
-  // From here on the memory counts as never written.
+  // Marks the memory as uninitialised.
   void Empties(const void* memory, size_t bytes);
 
   const Now& now() const { return now_; }
@@ -74,7 +76,7 @@ class Operation {
   Now now_;
 };
 
-// Ends the process where an operation that the host does not know to have ended uses the piece. REQUIRES: the lock.
+// Ends the process if an operation uses `piece` that the host does not know to have ended. REQUIRES: the lock.
 void CheckFree(const Piece& piece);
 
 }  // namespace lockstep::device::cuda::checker

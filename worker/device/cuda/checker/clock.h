@@ -1,7 +1,8 @@
-// Which operations of streams have ended for certain, as far as some stream, event or the host knows: a vector clock.
+// A vector clock: the operations of each stream that a stream, an event or the host knows to have ended.
 //
-// Each stream has a slot, and its operations count up there. A stream that is gone leaves its slot to a new one, which
-// counts on: the host waited for the old one, so whoever knows of the new one's operations knows of the old one's.
+// Each stream has a slot, in which its operations are counted. The slot of a destroyed stream is given to a new one,
+// which continues the count: the host waited for the old stream, so knowledge of the new stream's operations implies
+// knowledge of the old one's.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_CHECKER_CLOCK_H_

@@ -1,7 +1,7 @@
-// What the checker knows of the kernel thread that runs, and of its block: where its own memory lies, and when its
-// accesses are made in the order of barriers. The executor of blocks tells it.
+// The checker's view of the running kernel thread and its block: the addresses of its private memory, and the times of
+// its warps between barriers. The executor of blocks keeps it up to date.
 //
-// Threading: owned by the thread of the host that runs the block.
+// Threading: owned by the host thread that runs the block.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_CHECKER_KERNEL_CHECKS_H_
 #define LOCKSTEP_WORKER_DEVICE_CUDA_CHECKER_KERNEL_CHECKS_H_
 
@@ -31,7 +31,7 @@ struct Range {
 
 class KernelChecks {
  public:
-  // `built_in`: threadIdx and its like. `of_host`: what runs may touch memory of the host, too.
+  // `built_in`: the memory of threadIdx and the like. `of_host`: the code may access host memory too.
   explicit KernelChecks(Range built_in, bool of_host = false) : built_in_(built_in), of_host_(of_host) {}
 
   void BeginLaunch(const Now& now) {
@@ -42,15 +42,16 @@ class KernelChecks {
   void PassBlockBarrier();
   void PassWarpBarrier(size_t warp) { ++times_[warp]; }
 
-  // From here on until Leave the calling thread of the host runs this kernel thread, on this stack.
+  // Until Leave the calling host thread runs kernel thread `thread` on this stack.
   void Enter(size_t thread, Range stack);
   static void Leave();
 
-  // "thread 3 of block 0", of the running one.
+  // "thread 3 of block 0": the running thread.
   std::string DescribeThread() const;
-  // For a store of the running kernel thread that others make, too, of the same value (code.h).
+  // Checks a StoreSame (code.h) of the running thread.
   void StoreSame(const void* memory, size_t bytes, const void* return_address);
-  // An access that a kernel thread makes; ends the process where it may not. `aligned`: to its size.
+  // Checks an access of the running thread; ends the process if it is invalid or a race. `aligned`: the access must be
+  // aligned to its size.
   void Touch(uintptr_t address, size_t bytes, bool write, bool aligned, const void* return_address) {
     if (stack_.Has(address) || (built_in_.Has(address) && !write)) return;
     TouchMemory({.address = address, .bytes = bytes, .write = write, .aligned = aligned}, return_address);
@@ -76,23 +77,23 @@ class KernelChecks {
   const Range built_in_;
   const bool of_host_;
   Range stack_;
-  // The piece of device memory and the __shared__ variable that were touched last in this launch.
+  // Caches: the last piece of device memory and the last __shared__ variable that this launch accessed.
   Piece* last_ = nullptr;
   SharedMemory::Found last_shared_;
   Range last_variable_;
   Range dynamic_;
-  Range constants_;  // of the program, where the last one was
+  Range constants_;  // the mapping of the program that held the last constant
   std::unique_ptr<Shadow> dynamic_shadow_;
   SharedMemory shared_;
   Now now_;
   std::vector<uint32_t> times_;  // of warps
 };
 
-// Whose thread runs now on this thread of the host; null outside of kernels.
+// The checks of the kernel thread that runs on this host thread; null outside of kernels.
 extern thread_local KernelChecks* running __attribute__((tls_model("initial-exec")));
 
-// Runs `work` as an operation of the calling thread's stream, for what stands in for a library. It tells of its
-// accesses by Load and Store; memory of the host is its own business.
+// Runs `work`, the fake of a library's kernel, as an operation of the calling thread's stream. It accesses device
+// memory by Load and Store, which are checked; its accesses to host memory are not.
 void RunLibrary(const char* name, absl::FunctionRef<void()> work);
 
 template <typename T>

@@ -1,9 +1,9 @@
-// What memory of the GPU, and what pinned memory of the host, there is, and what the checker knows of each piece.
+// The allocations of device memory and of pinned host memory, each with its shadow.
 //
-// Device memory comes out of one range of addresses; an address is given again only when all others were given, so that
-// whoever uses memory that was freed is found out.
+// Device memory comes from one range of addresses, and a freed address is reused only when all others were used, so
+// that a use after free is detected.
 //
-// Threading: thread-compatible; the checker locks (checker.h).
+// Threading: thread-compatible; callers hold the checker's lock (checker.h).
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_CHECKER_MEMORY_MAP_H_
 #define LOCKSTEP_WORKER_DEVICE_CUDA_CHECKER_MEMORY_MAP_H_
 
@@ -32,15 +32,15 @@ class MemoryMap {
  public:
   MemoryMap();
 
-  // A place for `bytes` of device memory, whose pages nobody may touch yet; null where there is none.
+  // Reserves addresses for `bytes` of device memory, without accessible pages; null when the range is exhausted.
   std::byte* Take(size_t bytes);
-  // REQUIRES: the owner has taken the pages away.
+  // REQUIRES: the owner has made the pages inaccessible.
   void GiveBack(std::byte* address);
   void AddPinned(std::byte* address, size_t bytes);
   void RemovePinned(std::byte* address);
 
   bool InDeviceRange(uintptr_t address) const { return address - base_ < kRange; }
-  // The piece that `address` lies in or, within device memory, last before it; null for none.
+  // The piece that contains `address`, or within the device range the last one before it; null for none.
   Piece* Device(uintptr_t address) const {
     return InDeviceRange(address) ? of_chunk_[(address - base_) / kChunk] : nullptr;
   }

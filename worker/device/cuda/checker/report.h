@@ -1,5 +1,4 @@
-// How the checker says what it found: on stderr, with places of the code as far as addr2line knows them. Then the
-// process ends.
+// The checker's reports: written to stderr, with source locations from addr2line if available; then the process aborts.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_CHECKER_REPORT_H_
@@ -10,9 +9,9 @@
 
 namespace lockstep::device::cuda::checker {
 
-// A place of the code in four bytes, 0 for none. REQUIRES: it is in this program or shared library.
+// Encodes a source location in four bytes, 0 for none. REQUIRES: the address lies in this program or shared library.
 int32_t PlaceOf(const void* return_address);
-// "f(int*) at x.cc:12", with the functions that it was inlined into; "" for none.
+// "f(int*) at x.cc:12", with the functions into which it was inlined; "" for none.
 std::string DescribePlace(int32_t place);
 
 [[noreturn]] void Report(const std::string& what);

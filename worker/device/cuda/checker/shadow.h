@@ -1,7 +1,7 @@
-// Cells for a range of memory: one for a kilobyte as long as it is touched as a whole, then one for every four bytes,
-// and where smaller pieces are touched, one for each byte.
+// Shadow memory: the Cells of a range of memory. A kilobyte has one cell as long as it is accessed as a whole, then one
+// per four bytes, and one per byte where smaller pieces are accessed.
 //
-// Threading: thread-compatible; the checker locks (checker.h).
+// Threading: thread-compatible; callers hold the checker's lock (checker.h).
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_CHECKER_SHADOW_H_
 #define LOCKSTEP_WORKER_DEVICE_CUDA_CHECKER_SHADOW_H_
 
@@ -14,7 +14,7 @@ namespace lockstep::device::cuda::checker {
 
 class Shadow {
  public:
-  // Takes no memory before the range is touched. `bytes` may be 0.
+  // Uses memory only for parts that are visited. `bytes` may be 0.
   explicit Shadow(size_t bytes);
   Shadow(const Shadow&) = delete;
   Shadow& operator=(const Shadow&) = delete;
@@ -41,7 +41,7 @@ class Shadow {
     Cell* cell;
     size_t bytes;
   };
-  // The cell of what begins at `offset` and has `bytes` or less.
+  // The cell at `offset` for an access of `bytes`; it covers at most that many.
   Part CellAt(size_t offset, size_t bytes) {
     const size_t page = offset / kPage;
     if (!is_expanded_[page]) {
@@ -71,7 +71,7 @@ class Shadow {
   bool* const is_expanded_;
   Cell* const words_;
   bool* const is_split_;
-  Cell* const split_;  // of each byte, where is_split_
+  Cell* const split_;  // one per byte, used where is_split_
 };
 
 }  // namespace lockstep::device::cuda::checker

@@ -1,6 +1,5 @@
-// Which __shared__ variable of a kernel an address belongs to. In host execution they are static variables of the
-// thread that runs the block; the program's own table of symbols says where they lie, how large they are, and their
-// names.
+// Finds the __shared__ variable of a kernel that contains an address. In host execution these are static thread-local
+// variables of the thread that runs the block; their addresses, sizes and names come from the program's symbol table.
 //
 // Threading: owned by the thread whose variables they are.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_CHECKER_SHARED_VARIABLES_H_
@@ -17,14 +16,14 @@
 namespace lockstep::device::cuda::checker {
 
 struct SharedVariable {
-  std::string name;  // as the linker has it
+  std::string name;  // the symbol's
   uintptr_t offset = 0;
   size_t bytes = 0;
 };
 
-// The thread-local variables that functions of one module have.
+// The function-local thread-local variables of one loaded module.
 struct SharedVariables {
-  size_t bytes = 0;  // of all thread-local memory
+  size_t bytes = 0;  // of the module's thread-local memory
   std::vector<SharedVariable> variables;
   std::vector<uint16_t> of_byte;  // 0 for none, else the variable's number plus one
 };
@@ -34,9 +33,9 @@ class SharedMemory {
   struct Found {
     Shadow* shadow = nullptr;
     size_t offset = 0;                         // in the shadow
-    const SharedVariable* variable = nullptr;  // null: no __shared__ variable has all these bytes
+    const SharedVariable* variable = nullptr;  // null: no __shared__ variable contains all these bytes
   };
-  // Null where the address lies in no thread-local memory of a loaded module.
+  // Null when the address lies in no thread-local memory of a loaded module.
   const Found* Find(uintptr_t address, size_t bytes);
 
  private:

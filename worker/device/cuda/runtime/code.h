@@ -1,5 +1,5 @@
-// The language of kernels. A kernel file includes this first and is compiled twice: by nvcc for GPUs, and by the host's
-// compiler for host execution, which gives CUDA's keywords a meaning there (host_execution.h). What both understand:
+// The subset of CUDA in which kernels are written. A kernel file includes this first and is compiled twice: by nvcc for
+// GPUs, and by the host's compiler for host execution, which defines CUDA's keywords (host_execution.h). Both accept:
 //
 //   __global__, __device__, __shared__ (sizes known when compiled), threadIdx, blockIdx, blockDim, gridDim,
 //   __syncthreads(), __syncwarp(), __shfl_xor_sync, __shfl_down_sync and __shfl_sync with a full mask, fmaf, fma;
@@ -9,9 +9,10 @@
 //   unrolled in full, LS_UNROLL_4 in front of one whose loads four iterations may have under way together;
 //   LS_HD for functions of common/math and the like.
 //
-// No atomics, no libm: `common/math` has what is needed. Nothing is contracted, so fmaf stands where one is meant.
+// There are no atomics, whose order would not repeat, and no libm: `common/math` has the functions with the same bits
+// everywhere. Products and sums are not contracted; write fmaf where a fused operation is meant.
 //
-// Threading: as of kernels: see CUDA's.
+// Threading: CUDA's execution model.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_CODE_H_
 #define LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_CODE_H_
 
@@ -25,14 +26,14 @@
 
 namespace lockstep::device::cuda {
 
-// The block's shared memory beyond what stands in the kernel, aligned to 16 bytes.
+// The block's dynamic shared memory, aligned to 16 bytes.
 template <typename T>
 __device__ T* DynamicShared() {
   extern __shared__ __align__(16) unsigned char dynamic_shared[];
   return reinterpret_cast<T*>(dynamic_shared);
 }
 
-// Volatile: stores that meet otherwise leave anything, as far as CUDA's memory model goes.
+// Volatile, since concurrent plain stores to one address are undefined in CUDA's memory model.
 template <typename T>
 __device__ void StoreSame(T* to, T value) {
   *const_cast<volatile T*>(to) = value;

@@ -1,6 +1,6 @@
-// Buffers, streams and events of a GPU over runtime.h, and the handle behind a stream for whoever launches into it.
+// Buffers, streams and events of a GPU, implemented over runtime.h, with access to the handles for launches.
 //
-// Threading: as device.h.
+// Threading: owned by the device's owner thread; buffers may be dropped and events waited for by any thread.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_CUDA_STREAM_H_
 #define LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_CUDA_STREAM_H_
 
@@ -14,11 +14,11 @@
 
 namespace lockstep::device::cuda {
 
-// How much of a GPU's memory the buffers of one device may take. Thread-safe; buffers may outlive the device.
+// Limits the GPU memory of one device's buffers. Thread-safe; buffers may outlive the device.
 class MemoryBudget {
  public:
   explicit MemoryBudget(int64_t limit) : limit_(limit) {}  // 0: no limit
-  // ResourceExhausted with both sizes when that is too much.
+  // ResourceExhausted, with both sizes, when that exceeds the limit.
   absl::Status Take(int64_t bytes);
   void Return(int64_t bytes) { used_ -= bytes; }
 
@@ -27,10 +27,10 @@ class MemoryBudget {
   std::atomic<int64_t> used_{0};
 };
 
-// Zeroed device memory. Blocks until it is zeroed. ResourceExhausted as AllocateDevice, and as the budget, which may be
-// null.
+// Allocates zeroed device memory; blocks until it is zeroed. ResourceExhausted by AllocateDevice or by `budget`, which
+// may be null.
 absl::StatusOr<std::unique_ptr<Buffer>> NewDeviceBuffer(size_t bytes, std::shared_ptr<MemoryBudget> budget = nullptr);
-// Zeroed host memory that the GPU copies from and to by itself.
+// Allocates zeroed, pinned host memory.
 absl::StatusOr<std::unique_ptr<Buffer>> NewPinnedBuffer(size_t bytes);
 absl::StatusOr<std::unique_ptr<Stream>> NewCudaStream();
 absl::StatusOr<std::unique_ptr<Event>> NewCudaEvent();

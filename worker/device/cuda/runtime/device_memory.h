@@ -1,5 +1,5 @@
-// The device memory of host execution: memory of the host that faults when it is touched while no stream works, and is
-// full of garbage when it is new.
+// The device memory of host execution: host memory that faults when the host accesses it while no stream works, and
+// that is filled with garbage when allocated.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_DEVICE_MEMORY_H_
@@ -13,10 +13,10 @@
 
 namespace lockstep::device::cuda {
 
-// Of one allocation, whatever the GPU's size.
+// The largest allocation, whatever the GPU's size.
 inline constexpr size_t kMostHostBytes = size_t{1} << 40;
 
-// Whole pages, and at least one byte more than `bytes`.
+// Rounds up to whole pages, with at least one byte more than `bytes`.
 inline size_t Pages(size_t bytes) {
   constexpr size_t kPage = 4096;
   return (bytes / kPage + 1) * kPage;

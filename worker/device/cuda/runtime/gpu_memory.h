@@ -1,8 +1,8 @@
-// What of a GPU's memory CUDA itself takes in this process, beside the buffers of its devices: the context, the modules
-// of kernels, and what libraries keep. `resources.gpu_memory` counts it.
+// The GPU memory that CUDA itself takes in this process besides the buffers of its devices: the context, the modules of
+// kernels, and the libraries' own memory. `resources.gpu_memory` includes it.
 //
-// Free memory before and after says nothing where others use the GPU, so the driver is asked what this process holds.
-// Where it does not say (another namespace of processes, a virtual machine), a fixed number stands in.
+// Other processes may use the GPU, so the difference in free memory does not measure it; the driver is asked how much
+// this process holds. Where the driver does not know (another PID namespace, a virtual machine), a constant is used.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_GPU_MEMORY_H_
@@ -14,22 +14,22 @@
 
 namespace lockstep::device::cuda {
 
-// Bytes of GPU `ordinal` that this process holds, its buffers included. Unimplemented, with the reason, where that
-// cannot be found out. By NVML (gpu_memory_on_gpu.cc), or as host execution plays it.
+// The bytes of GPU `ordinal` that this process holds, buffers included, from NVML (gpu_memory_on_gpu.cc) or from host
+// execution. Unimplemented, with the reason, where it cannot be measured.
 absl::StatusOr<int64_t> MemoryOfProcess(int ordinal);
 
-// In bytes: a context where it cannot be measured, and what is loaded only with the first steps: modules, the
-// libraries' own scratch, NCCL's buffers.
+// Constants in bytes. `context`: a context where it cannot be measured. `later`: what the first steps load: modules,
+// scratch of libraries, NCCL's buffers.
 struct FixedMemory {
   int64_t context = 0;
   int64_t later = 0;
 };
 FixedMemory FixedMemoryOfCuda();
 
-// Bytes in all buffers of device memory that this process has (cuda_stream.cc).
+// The bytes of all buffers of device memory in this process (cuda_stream.cc).
 int64_t BytesInBuffers();
 
-// What a device on GPU `ordinal` has to leave to CUDA. REQUIRES: the GPU's context exists, libraries are opened.
+// The bytes that a device on GPU `ordinal` must leave to CUDA. REQUIRES: the context exists, libraries are open.
 int64_t MemoryOfCuda(int ordinal);
 
 }  // namespace lockstep::device::cuda

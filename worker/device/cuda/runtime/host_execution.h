@@ -1,10 +1,10 @@
-// CUDA's execution model on the host, for kernel files that are compiled without nvcc: so that kernels can be tested
-// where there is no GPU. Blocks run one after another; the threads of a block are fibers that give way at barriers and
-// shuffles. Their order changes from phase to phase, so that a missing barrier fails a test.
+// CUDA's execution model on the host, so that kernels can be tested without a GPU and without nvcc. Blocks run one
+// after another; the threads of a block are fibers that yield at barriers and shuffles. Their order changes at every
+// barrier, so that a missing barrier fails a test.
 //
-// What CUDA leaves undefined ends the process with the kernel's place: a barrier that some threads of a block miss, or
-// that they meet at different places; a shuffle without all lanes of its warp; and what the checker finds
-// (worker/device/cuda/checker).
+// Undefined behaviour of CUDA ends the process with the kernel's source location: a barrier that some threads of a
+// block skip, or that they reach at different places; a shuffle without all lanes of its warp; and what the checker
+// finds (worker/device/cuda/checker).
 //
 // Threading: a launch runs on one thread, with its own fibers; any number of threads may run launches.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_HOST_EXECUTION_H_
@@ -33,7 +33,7 @@ struct Extent3 {
   uint64_t count() const { return uint64_t{x} * y * z; }
 };
 
-// Where the running kernel thread stands.
+// threadIdx, blockIdx, blockDim and gridDim of the running kernel thread.
 struct Position {
   Index3 thread;
   Index3 block;
@@ -42,13 +42,13 @@ struct Position {
 };
 extern thread_local Position position;
 
-// Runs `kernel` once per thread of the grid and returns when all are done.
+// Runs `kernel` once per thread of the grid; blocks until all have ended.
 void Run(Extent3 grid, Extent3 block, size_t shared_bytes, absl::FunctionRef<void()> kernel);
 
 // Called by kernel threads.
 void BlockBarrier(const char* file, int line);
 void WarpBarrier(const char* file, int line);
-// The bits that `lane` of the warp brought to the same call; the own ones where warps have no such lane.
+// The bits that `lane` of the warp passed to the same call; the own bits when there is no such lane.
 uint64_t Shuffle(unsigned mask, uint64_t bits, int lane, const char* file, int line);
 int LaneOfThread();
 std::byte* DynamicSharedBytes();
@@ -81,13 +81,13 @@ void StoreSame(T* to, T value) {
 
 }  // namespace lockstep::device::cuda
 
-// What a kernel calls is compiled into it: the compiler tells the checker of no store of a value that a call returns.
+// Flatten inlines all calls of a kernel: gcc does not instrument a store of the value that a call returns.
 #define __global__ __attribute__((flatten))
 #define __device__
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
-// All threads of a block run on one thread of the host.
+// All threads of a block run on one host thread.
 #define __shared__ static thread_local
 #define threadIdx (::lockstep::device::cuda::host_execution::position.thread)
 #define blockIdx (::lockstep::device::cuda::host_execution::position.block)

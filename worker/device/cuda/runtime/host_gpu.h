@@ -1,11 +1,11 @@
-// The GPU that host execution plays: how much memory it has, what a context takes of it, and who holds how much. Every
-// process has one of its own, unless LOCKSTEP_HOST_GPU_FILE names a file by which processes share one; what a process
-// held is free again when it has ended, however.
+// The simulated GPU of host execution: its memory size, the memory of a context, and the memory in use. Each process
+// has its own GPU, unless LOCKSTEP_HOST_GPU_FILE names a file through which processes share one; the memory of a
+// process is freed when it ends, in whatever way.
 //
-// LOCKSTEP_HOST_GPU_BYTES and LOCKSTEP_HOST_CONTEXT_BYTES set the two sizes; 8 GiB and nothing where they do not.
+// LOCKSTEP_HOST_GPU_BYTES and LOCKSTEP_HOST_CONTEXT_BYTES set the two sizes; the defaults are 8 GiB and 0.
 //
-// A stream takes so many launches (of kernels, copies, marks and waits alike), as a GPU's does: the next one blocks its
-// caller until an earlier one has ended.
+// As on a GPU a stream holds a limited number of launches (kHostLaunches: kernels, copies, event records and waits);
+// one more blocks the caller until an earlier one has ended.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_HOST_GPU_H_
@@ -18,34 +18,34 @@
 
 namespace lockstep::device::cuda {
 
-// For tests, before anything of this process is on the GPU.
+// For tests; set before this process uses the GPU.
 struct HostGpuSettings {
   int64_t total = kHostGpuBytes;
   int64_t context = 0;
-  bool measurable = true;  // MemoryOfProcess answers
+  bool measurable = true;  // MemoryOfProcess succeeds
   FixedMemory fixed;
 };
 void SetHostGpu(const HostGpuSettings& settings);
 
 int64_t HostGpuTotal();
-// Of all processes that share it.
+// The bytes that no process holds.
 int64_t HostGpuFree();
-// False when there is not as much free. The context comes with the first call.
+// False when less is free. The first call also takes the context.
 bool TakeOfHostGpu(int64_t bytes);
 void ReturnToHostGpu(int64_t bytes);
 
-// Launches that one stream holds before they have ended.
+// The most launches that one stream holds.
 inline constexpr uint64_t kHostLaunches = 1024;
-// How many threads of this process are blocked in a launch.
+// The number of threads of this process that are blocked in a launch.
 int HostLaunchesWaiting();
-// How much a stream that is captured has written down.
+// The number of launches captured so far by a stream in capture.
 int CapturedWork(StreamHandle stream);
 
-// Copies of this process between the GPU and memory of the host that is not pinned, which block who makes them.
+// The number of this process's copies between the GPU and pageable host memory, which block their caller.
 int64_t HostPageableCopies();
 
-// After an error that marks the device as lost (device_lost.h) every call of the process fails with it. For tests: as
-// in a new process from here on. REQUIRES: streams that existed are used no more.
+// For tests: clears an error that marked the device as lost (device_lost.h), with which all calls fail, as in a new
+// process. REQUIRES: older streams are not used any more.
 void ForgetLostHostGpu();
 
 }  // namespace lockstep::device::cuda

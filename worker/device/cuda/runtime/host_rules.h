@@ -1,11 +1,11 @@
-// What CUDA asks of who calls it, and only some GPUs and some days tell: host execution ends the process where it is
-// not kept, with the call's name.
+// CUDA's rules for callers, whose violation a real GPU reports only sometimes. Host execution ends the process with the
+// name of the call that breaks one:
 //
 //   * A thread makes a GPU current (SelectDevice) before it allocates, makes streams and events, or launches.
-//   * A thread that captures a stream does not allocate, free, wait or ask until the capture ends, which is by the same
-//     thread; and nobody waits for the stream, asks for it, or has it copy between host and device.
+//   * A thread that captures a stream does not allocate, free, wait or query until it ends the capture itself;
+//     meanwhile no thread waits for or queries the stream, or queues copies between host and device in it.
 //
-// A copy from or to memory of the host that is not pinned blocks its caller until it is done, as CUDA's may.
+// A copy from or to pageable host memory blocks its caller until it is done, as CUDA's may.
 //
 // Threading: thread-safe; a thread's GPU and capture are its own.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_HOST_RULES_H_
@@ -18,17 +18,17 @@
 
 namespace lockstep::device::cuda {
 
-// The calling thread has selected a GPU.
+// Records that the calling thread has selected a GPU.
 void NoteDevice();
-// The calling thread begins or ends the capture of `stream`.
+// Records that the calling thread begins or ends the capture of `stream`.
 void NoteCapture(StreamHandle stream);
 void NoteEndOfCapture(StreamHandle stream);
 
 void RequireDevice(const char* call);
 void RequireNoCapture(const char* call);
-// The GPU is lost with this error, if it is the first.
+// Marks the GPU as lost with this error; the first error stays.
 void LoseDevice(const absl::Status& status);
-// That error; OK while there was none.
+// The error with which the GPU was lost; OK if it was not.
 absl::Status LostDevice();
 bool IsPinned(const std::byte* memory, size_t bytes);
 

@@ -1,4 +1,4 @@
-// Streams of host execution: a queue and the thread that works on it, and the marks that events are.
+// Streams and events of host execution. A stream is a queue with a thread that executes it; an event is a mark in it.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_HOST_STREAM_H_
@@ -21,7 +21,7 @@ namespace lockstep::device::cuda {
 
 using Work = std::function<absl::Status()>;
 
-// Of all streams together: what their work has taken, in milliseconds.
+// The simulated time of all streams together, in milliseconds.
 std::atomic<double>& HostClock();
 
 // One recording of an event.
@@ -30,22 +30,22 @@ struct Mark {
   std::condition_variable changed;
   bool done = false;
   absl::Status status;
-  double at = 0;         // by the clock
-  checker::Clock known;  // what has ended before it
+  double at = 0;         // HostClock when it was reached
+  checker::Clock known;  // the operations that ended before it
 
   void Finish(absl::Status how, const checker::Clock& before);
-  // Blocks until it is done.
+  // Blocks until the stream reaches the mark; returns the stream's failure, if any.
   absl::Status Wait();
 };
 
-// Work of a stream, or a mark in it, which ends with the stream's failure if there is one.
+// An item of a stream: work, or a mark.
 struct Queued {
   Work work;
   std::shared_ptr<Mark> mark;
-  checker::Clock known = checker::HostKnows();  // when it was queued
+  checker::Clock known = checker::HostKnows();  // the operations that had ended for the host when it queued this
 };
 
-// As a GPU's it has a limit, at which whoever launches waits (host_gpu.h).
+// Holds at most kHostLaunches items (host_gpu.h); Push blocks beyond that.
 class HostStream {
  public:
   HostStream() : thread_([this] { Loop(); }) {}
@@ -74,7 +74,7 @@ class HostStream {
   uint64_t done_ = 0;
   absl::Status failure_;
   checker::StreamOrder order_;
-  checker::Clock known_;  // what has ended, of what is in done_
+  checker::Clock known_;  // the clock after the first done_ items
   std::thread thread_;
 };
 

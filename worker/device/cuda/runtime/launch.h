@@ -1,11 +1,12 @@
-// How kernels are put into streams, on a GPU and in host execution alike:
+// Launches kernels into streams, on a GPU and in host execution:
 //
 //   LS_RETURN_IF_ERROR(Launch(stream, {.blocks = {64}, .threads = {256}}, &RowSumKernel<float>, rows, width, x, y));
 //   return ForEach(stream, count, LS_KERNEL_LAMBDA(int64_t i) { y[i] = x[i] * factor; });
 //
-// Arguments are copied when the call is made; what they point to is device memory. Nothing blocks.
+// Arguments are copied by the call; pointers among them point to device memory. A launch does not wait for the kernel;
+// it blocks only when the stream's launch queue is full.
 //
-// Threading: as device.h.
+// Threading: called by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_LAUNCH_H_
 #define LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_LAUNCH_H_
 
@@ -34,7 +35,7 @@ struct Dimensions {
 struct LaunchShape {
   Dimensions blocks;        // x below 2^31, y and z below 65,536
   Dimensions threads;       // 1,024 in all at most
-  size_t shared_bytes = 0;  // of DynamicShared; 48 KiB at most
+  size_t shared_bytes = 0;  // dynamic shared memory, 48 KiB at most
 };
 
 #ifdef __CUDACC__
@@ -50,7 +51,7 @@ absl::Status Launch(StreamHandle stream, const LaunchShape& shape, void (*kernel
 
 #else
 
-// For a function whose loads and stores are not a kernel's: here those of its arguments.
+// Exempts a function from the checker: its loads and stores are not a kernel's, here those of the arguments.
 #define LS_UNCHECKED __attribute__((no_sanitize("thread")))
 
 template <typename... Parameters, typename... Arguments>
@@ -65,7 +66,7 @@ absl::Status Launch(StreamHandle stream, const LaunchShape& shape, void (*kernel
 
 #endif
 
-// A block's usual size, and the most blocks of a kernel whose threads take several elements in turn.
+// The usual block size, and the most blocks of a kernel with a grid-stride loop.
 inline constexpr int kBlock = 256;
 inline constexpr int64_t kMostBlocks = 4096;
 

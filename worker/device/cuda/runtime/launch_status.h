@@ -1,4 +1,4 @@
-// Whether the last kernel launch was accepted; launch.h asks the runtime.
+// Asks the CUDA runtime whether the last kernel launch was accepted.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_LAUNCH_STATUS_H_
@@ -8,7 +8,7 @@
 
 namespace lockstep::device::cuda {
 
-// The failure of the calling thread's last launch, if it could not be queued.
+// OK, or the error with which the calling thread's last launch could not be queued.
 absl::Status LaunchStatus();
 
 }  // namespace lockstep::device::cuda

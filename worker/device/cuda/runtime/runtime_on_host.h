@@ -1,6 +1,6 @@
-// What host execution offers beside runtime.h: putting work into a stream. Each stream is a thread; device memory is
-// memory of the host that faults when it is touched outside a stream, and is full of garbage when it is new. Time is
-// what work says that it takes.
+// Host execution's addition to runtime.h: queueing host functions in a stream. Each stream is a thread; device memory
+// is host memory that faults when accessed outside of streams and is filled with garbage when allocated. Time is
+// simulated: each piece of work states its duration.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_RUNTIME_RUNTIME_ON_HOST_H_
@@ -14,15 +14,16 @@
 
 namespace lockstep::device::cuda {
 
-// What a piece of work takes that does not say so.
+// The default duration of a piece of work.
 inline constexpr double kHostWorkMilliseconds = 1;
 
-// Queues `work`, or writes it down while the stream is captured.
+// Queues `work`, or records it while the stream is captured.
 absl::Status Enqueue(StreamHandle stream, std::function<void()> work, double milliseconds = kHostWorkMilliseconds);
-// The same for work that can fail: later work of the stream is then not run, and every later call returns the failure.
+// The same for work that can fail: after a failure later work of the stream is skipped, and all calls return the
+// failure.
 absl::Status EnqueueFallible(StreamHandle stream, std::function<absl::Status()> work);
 
-// The memory that a GPU of host execution has.
+// The default memory size of host execution's GPU.
 inline constexpr int64_t kHostGpuBytes = int64_t{8} << 30;
 
 }  // namespace lockstep::device::cuda

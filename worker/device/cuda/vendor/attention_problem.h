@@ -1,10 +1,9 @@
-// Attention or its gradient as cuDNN takes it, from what a plan asks. Pure, so that every reason against a node is
-// known without a GPU.
+// Translates a node of Attention or AttentionGrad to cuDNN's terms. Pure, so that refusals can be tested without a GPU.
 //
-// Operands are [samples, heads, length, size] with strides of any order, so that all orders of Attention's operands are
-// served in place. A gradient whose sums have a fixed order takes scratch of queries x keys: what a limit does not
-// allow for the whole batch is done for a part of its samples at a time. Samples do not meet, so bits do not depend on
-// that.
+// Operands are [samples, heads, length, size] with arbitrary strides, so that all operand orders of Attention are
+// served in place. A deterministic gradient needs scratch of queries x keys elements per sample and head; if the whole
+// batch exceeds the limit, it is computed for a part of the samples at a time. Samples are independent, so the bits do
+// not depend on the partition.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_VENDOR_ATTENTION_PROBLEM_H_
@@ -20,10 +19,10 @@
 
 namespace lockstep::device::cuda {
 
-// Scratch that one node may take of cuDNN.
+// The limit of cuDNN's scratch for one node.
 inline constexpr int64_t kCudnnWorkspaceLimit = int64_t{256} << 20;
 
-// The elements of one launch. The launches' operands follow each other by `sample` of them.
+// An operand of one launch, in elements. The next launch's operand begins samples * sample() elements further.
 struct AttentionOperand {
   Shape dims;
   std::vector<int64_t> strides;
@@ -36,7 +35,7 @@ struct AttentionProblem {
   bool backward = false;
   bool causal = false;
   float scale = 1;
-  // Forward: whether the rows' largest scores and sums are results.
+  // Forward: the rows' largest scores and sums are outputs too.
   bool statistics = false;
   // Q, K and V are one operand, and so are their gradients.
   bool packed = false;
@@ -47,10 +46,10 @@ struct AttentionProblem {
   AttentionOperand rows;
 };
 
-// The same for problems of which one plan of cuDNN serves both.
+// Equal keys mean that one cuDNN plan serves both problems.
 std::string KeyOf(const AttentionProblem& problem);
 
-// Unimplemented with the reason where cuDNN does not serve the node. REQUIRES: Attention or AttentionGrad.
+// Unimplemented with the reason when cuDNN cannot serve the node. REQUIRES: Attention or AttentionGrad.
 absl::StatusOr<AttentionProblem> DescribeAttention(const KernelRequest& request, int64_t workspace_limit);
 
 }  // namespace lockstep::device::cuda

@@ -1,11 +1,11 @@
-// Gemm, MatMul and BatchMatMul by cuBLASLt. Without a name in the request the heuristics are asked for several
-// algorithms, of which a rule says those that may serve (product_choice.h); with one, exactly the algorithm that it
-// spells is checked and taken.
+// Kernels for Gemm, MatMul and BatchMatMul by cuBLASLt. If the request names no implementation, cuBLASLt's heuristics
+// offer several algorithms, which a rule filters (product_choice.h); if it names one, exactly that algorithm is checked
+// and used.
 //
-// Everything is row-major here and column-major there: cuBLASLt computes the transposed result, with the factors
-// swapped, of which the bytes are the same.
+// Values are row-major here, while cuBLASLt is column-major: it computes the transposed result with swapped factors,
+// whose bytes in memory are the same.
 //
-// Threading: as kernel.h.
+// Threading: kernels are owned by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_VENDOR_CUBLASLT_PRODUCT_H_
 #define LOCKSTEP_WORKER_DEVICE_CUDA_VENDOR_CUBLASLT_PRODUCT_H_
 
@@ -23,7 +23,7 @@
 
 namespace lockstep::device::cuda {
 
-// Calls cuBLASLt's own function to destroy what a unique_ptr owns.
+// A deleter for unique_ptr that calls cuBLASLt's destroy function.
 template <auto kDestroy>
 struct CublasLtDestroy {
   template <typename T>
@@ -41,17 +41,17 @@ using CublasLtLayout =
 struct CublasLtContext {
   CublasLtHandle handle;
   uint64_t version = 0;
-  // The kind of GPU and its multiprocessors, as names have it: "sm_90x132".
+  // The kind of GPU and its number of multiprocessors, as in implementation names: "sm_90x132".
   std::string gpu;
   bool tf32 = false;
-  // Of what one product may ask for.
+  // The most scratch for one product, in bytes.
   uint64_t workspace_limit = uint64_t{32} << 20;
 };
 
-// On the calling thread's GPU. FailedPrecondition with cuBLASLt's reason.
+// Opens cuBLASLt on the calling thread's GPU. FailedPrecondition with cuBLASLt's reason.
 absl::StatusOr<CublasLtContext> OpenCublasLt(std::string gpu, bool tf32);
 
-// A problem in cuBLASLt's words: its A is `b` here and its B is `a`.
+// A problem as cuBLASLt's descriptors: cuBLASLt's A is `b` here, its B is `a`.
 struct CublasLtProblem {
   CublasLtOperation operation;
   CublasLtLayout a;
@@ -59,11 +59,11 @@ struct CublasLtProblem {
   CublasLtLayout y;
 };
 
-// Needs no GPU. Where a row is added, its address is one that nobody may read, until it is bound.
+// Needs no GPU. The address of a bias row is a placeholder until Bind.
 absl::StatusOr<CublasLtProblem> DescribeForCublasLt(const ProductProblem& problem);
 
-// At least one and at most `most` kernels, in the order in which they are preferred; one where the request has a name.
-// REQUIRES: `context` outlives them. An error says why cuBLASLt cannot serve the node.
+// Returns between one and `most` kernels in order of preference; exactly one if the request names it. An error says why
+// cuBLASLt cannot serve the node. REQUIRES: `context` outlives the kernels.
 absl::StatusOr<std::vector<std::unique_ptr<Kernel>>> MakeCublasLtProduct(const CublasLtContext& context,
                                                                          const KernelRequest& request, int most = 1);
 

@@ -1,6 +1,6 @@
-// Attention and its gradient by cuDNN, with the kernels of our own that turn its statistics into the op's.
+// Kernels for Attention and its gradient by cuDNN, with own kernels that convert cuDNN's statistics to the op's.
 //
-// Threading: as kernel.h.
+// Threading: kernels are owned by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_VENDOR_CUDNN_ATTENTION_H_
 #define LOCKSTEP_WORKER_DEVICE_CUDA_VENDOR_CUDNN_ATTENTION_H_
 
@@ -13,8 +13,8 @@
 
 namespace lockstep::device::cuda {
 
-// At least one and at most `most` kernels, in the order in which they are preferred; one where the request has a name.
-// REQUIRES: `cudnn` outlives them. An error says why cuDNN cannot serve the node.
+// Returns between one and `most` kernels in order of preference; exactly one if the request names it. An error says why
+// cuDNN cannot serve the node. REQUIRES: `cudnn` outlives the kernels.
 absl::StatusOr<std::vector<std::unique_ptr<Kernel>>> MakeCudnnAttention(const Cudnn& cudnn,
                                                                         const KernelRequest& request, int most = 1);
 

@@ -1,6 +1,7 @@
-// Convolution, transposed convolution and the gradients by cuDNN, with the kernels of our own that stand behind them.
+// Kernels for convolution, transposed convolution and their gradients by cuDNN, followed by own kernels for the biases
+// that cuDNN does not fuse.
 //
-// Threading: as kernel.h.
+// Threading: kernels are owned by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_VENDOR_CUDNN_CONVOLUTION_H_
 #define LOCKSTEP_WORKER_DEVICE_CUDA_VENDOR_CUDNN_CONVOLUTION_H_
 
@@ -13,8 +14,8 @@
 
 namespace lockstep::device::cuda {
 
-// At least one and at most `most` kernels, in the order in which they are preferred; one where the request has a name.
-// REQUIRES: `cudnn` outlives them. An error says why cuDNN cannot serve the node.
+// Returns between one and `most` kernels in order of preference; exactly one if the request names it. An error says why
+// cuDNN cannot serve the node. REQUIRES: `cudnn` outlives the kernels.
 absl::StatusOr<std::vector<std::unique_ptr<Kernel>>> MakeCudnnConvolution(const Cudnn& cudnn,
                                                                           const KernelRequest& request, int most = 1);
 

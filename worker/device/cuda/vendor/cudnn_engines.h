@@ -1,11 +1,11 @@
-// What graphs of cuDNN's frontend have in common: from values and nodes to plans that run. For files that build graphs;
-// including this means reading the frontend.
+// Builds graphs of cuDNN's frontend and chooses engines for them. Only files that build graphs include this header,
+// since it includes the frontend, which is slow to compile.
 //
-// Threading: as device.h.
+// Threading: owned by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_VENDOR_CUDNN_ENGINES_H_
 #define LOCKSTEP_WORKER_DEVICE_CUDA_VENDOR_CUDNN_ENGINES_H_
 
-// Serialising is not used, and its JSON library is slow to compile.
+// Serialisation is not used, and its JSON library is slow to compile.
 #define CUDNN_FRONTEND_SKIP_JSON_LIB
 #include <cudnn_frontend.h>
 
@@ -28,10 +28,10 @@ namespace fe = ::cudnn_frontend;
 
 using CudnnTensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 
-// A graph that is being made, with the device that engines are chosen for.
+// A graph under construction.
 class CudnnGraph {
  public:
-  // `type` is that of every value whose type is not said. `kind`: the MATH of names.
+  // `type`: the default type of values. `kind`: the MATH of implementation names (engine_choice.h).
   CudnnGraph(const Cudnn& cudnn, std::string kind, ProductMath math, fe::DataType_t type);
 
   fe::graph::Graph& graph() { return *graph_; }
@@ -46,7 +46,7 @@ class CudnnGraph {
     tensor->set_output(true).set_uid(static_cast<int64_t>(value)).set_dim(dims).set_stride(strides);
   }
 
-  // As PlanConvolution. REQUIRES: all nodes are there.
+  // Returns plans as PlanConvolution does. REQUIRES: the graph is complete.
   absl::StatusOr<CudnnPlans> Plan(const std::string& name, int most);
 
  private:
@@ -63,8 +63,8 @@ class CudnnGraph {
 
 std::vector<int64_t> RowMajorStrides(const Shape& shape);
 
-// What `plan` answers, the frontend's exceptions as statuses; or the plan that a kernel holds for the same problem and
-// the same name (or without one), where one plan is wanted.
+// Returns plan(), with the frontend's exceptions turned into statuses. If a single plan is wanted and a kernel already
+// holds one for the same problem and name, returns that instead.
 template <typename F>
 absl::StatusOr<CudnnPlans> SharedOr(const Cudnn& cudnn, const std::string& problem, const std::string& name, int most,
                                     const F& plan) {
@@ -75,7 +75,7 @@ absl::StatusOr<CudnnPlans> SharedOr(const Cudnn& cudnn, const std::string& probl
   }
   try {
     absl::StatusOr<CudnnPlans> plans = plan();
-    // Several keep each other's kernels, which is for trials alone.
+    // Several plans are for trials and are not shared.
     if (one && plans.ok()) cudnn.plans()[key(name)] = cudnn.plans()[key(plans->front()->name())] = plans->front();
     return plans;
   } catch (const std::exception& exception) {

@@ -1,11 +1,12 @@
-// cuDNN through its frontend: a convolution or an attention becomes a graph, engines are chosen for it, and a plan
-// runs. The frontend is seen by cudnn_engines.h and what includes it alone, since reading it takes a compiler longer
-// than all else here; its exceptions and codes become statuses there.
+// cuDNN by its frontend: a convolution or an attention becomes a graph, an engine is chosen for it, and a plan executes
+// it. Only cudnn_engines.h and its users include the frontend, since it is slow to compile; they turn its exceptions
+// and codes into statuses.
 //
-// Without a name the plans are the first of the heuristics' order that are deterministic, round no more than the
-// factors' type says, have not more scratch than the limit, and build. With one it is exactly that engine.
+// Without an implementation name the plans are the first ones, in the order of cuDNN's heuristics, that are
+// deterministic, round factors no more than the math mode allows, keep to the scratch limit, and build. With a name it
+// is exactly that engine.
 //
-// Threading: as device.h.
+// Threading: owned by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_VENDOR_CUDNN_GRAPH_H_
 #define LOCKSTEP_WORKER_DEVICE_CUDA_VENDOR_CUDNN_GRAPH_H_
 
@@ -25,18 +26,18 @@
 namespace lockstep::device::cuda {
 
 struct CudnnOptions {
-  // The kind of GPU and its multiprocessors, as names have it: "sm_90x132".
+  // The kind of GPU and its number of multiprocessors, as in implementation names: "sm_90x132".
   std::string gpu;
   bool tf32 = false;
-  // The GPU that engines are chosen for, as cuDNN describes one in JSON; empty: the calling thread's.
+  // The GPU to choose engines for, in cuDNN's JSON description; empty: the calling thread's.
   std::string described_gpu;
-  // Of what one node may ask for.
+  // The most scratch for one node, in bytes.
   int64_t workspace_limit = kCudnnWorkspaceLimit;
 };
 
 class CudnnPlan;
 
-// A handle on the calling thread's GPU.
+// An open cuDNN on the calling thread's GPU.
 class Cudnn {
  public:
   struct State;
@@ -50,7 +51,8 @@ class Cudnn {
   State& state() const { return *state_; }
   // "cuDNN 9.19.0".
   std::string name() const;
-  // The plans that kernels hold now, by problem and name: cuDNN compiles some of them, and layers are alike.
+  // The plans that kernels currently hold, by problem and name, for sharing: cuDNN compiles some of them at run time,
+  // and equal layers need equal plans.
   std::map<std::string, std::weak_ptr<CudnnPlan>>& plans() const { return plans_; }
 
  private:
@@ -59,11 +61,11 @@ class Cudnn {
   mutable std::map<std::string, std::weak_ptr<CudnnPlan>> plans_;
 };
 
-// The values of the graphs that are built here.
+// The ids of values in graphs.
 enum class ConvolutionValue : int64_t { kX = 1, kW, kY, kBias };
 enum class AttentionValue : int64_t { kQ = 1, kK, kV, kY, kLargest, kSum, kLogSum, kGradY, kGradQ, kGradK, kGradV };
 
-// Where a value lies.
+// The address of a value.
 struct CudnnAddress {
   template <typename Value>
   CudnnAddress(Value which, std::byte* where) : value(static_cast<int64_t>(which)), address(where) {}
@@ -72,19 +74,20 @@ struct CudnnAddress {
   std::byte* address;
 };
 
-// An engine for a graph. Keeps no addresses, so that kernels may share one.
+// An engine for a graph. Holds no addresses, so that kernels may share it.
 class CudnnPlan {
  public:
   virtual ~CudnnPlan() = default;
-  // As a kernel plan stores it.
+  // The implementation name that a kernel plan stores.
   virtual const std::string& name() const = 0;
   virtual size_t workspace_bytes() const = 0;
-  // `addresses` are those of all the graph's values.
+  // `addresses`: one for each value of the graph.
   virtual absl::Status Execute(absl::Span<const CudnnAddress> addresses, std::byte* workspace, StreamHandle stream) = 0;
 };
 
-// At least one and at most `most` plans, in the order in which they are preferred; one where there is a name.
-// REQUIRES: `cudnn` outlives them. Unimplemented where no engine serves, InvalidArgument where `name` does not.
+// The Plan functions return between one and `most` plans in order of preference; exactly one if `name` is not empty.
+// Unimplemented when no engine serves, InvalidArgument when the one called `name` does not. REQUIRES: `cudnn` outlives
+// the plans.
 using CudnnPlans = std::vector<std::shared_ptr<CudnnPlan>>;
 absl::StatusOr<CudnnPlans> PlanConvolution(const Cudnn& cudnn, const ConvolutionProblem& problem,
                                            const std::string& name, int most);

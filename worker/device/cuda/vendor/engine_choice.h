@@ -1,11 +1,10 @@
-// Which of cuDNN's engines serves a graph, and the name that freezes it in a kernel plan. Pure: nothing here knows
-// cuDNN.
+// The name that identifies a cuDNN engine in a kernel plan. Pure: does not include cuDNN.
 //
-// A name is `cudnn:MATH:VERSION:GPU:ENGINE`: what factors are rounded to ("bf16", or "bf16-nhwc" where channels lie
-// last), the library's number, the kind of GPU with its multiprocessors ("sm_90x132"), and cuDNN's own word for an
-// engine with its knobs ("eng38_k2=8_k13=1"). To make the same kernel again the word is looked for among those that the
-// heuristics offer, which depend on the rest of the name and the node's shapes alone. (The frontend could make an
-// engine from numbers, but not from all of its knobs.)
+// A name is `cudnn:MATH:VERSION:GPU:ENGINE`: the type to which factors are rounded ("bf16", or "bf16-nhwc" for
+// channels-last layout), the library's version number, the kind of GPU with its number of multiprocessors
+// ("sm_90x132"), and cuDNN's tag of an engine with its knobs ("eng38_k2=8_k13=1"). To make the same kernel again, the
+// tag is searched among the engines that the heuristics offer, which depend only on the rest of the name and the node's
+// shapes. (The frontend can make an engine from numbers, but not with all of its knobs.)
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_VENDOR_ENGINE_CHOICE_H_
@@ -28,14 +27,14 @@ struct EngineChoice {
 };
 
 inline constexpr absl::string_view kCudnnPrefix = "cudnn:";
-// At the end of MATH.
+// The end of MATH for channels-last layout.
 inline constexpr absl::string_view kChannelsLastSuffix = "-nhwc";
 
 std::string PrintEngineChoice(const EngineChoice& choice);
-// InvalidArgument for everything that PrintEngineChoice does not make.
+// InvalidArgument for any text that PrintEngineChoice cannot return.
 absl::StatusOr<EngineChoice> ParseEngineChoice(absl::string_view name);
 
-// OK when a name is for this library, this GPU and these factors; else InvalidArgument with what differs.
+// OK when `choice` has the library version, GPU and math of `here`; else InvalidArgument with the difference.
 absl::Status CheckEngineChoice(const EngineChoice& choice, const EngineChoice& here);
 
 }  // namespace lockstep::device::cuda

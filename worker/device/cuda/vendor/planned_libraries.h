@@ -1,9 +1,9 @@
-// NVIDIA's libraries for plans that nobody runs, on machines without them: a node has a kernel here where a library
-// would be asked for one, with the layouts that would be asked for. Launching it counts as what a library would launch
-// and computes nothing. What is decided without a library is decided by the functions that decide it on a GPU; that a
-// library's heuristics refuse a node cannot be known.
+// A stand-in for NVIDIA's libraries in plans that are never executed, for machines without these libraries. It returns
+// a kernel for each node for which a library would be asked, with the same layouts. Launching such a kernel computes
+// nothing and counts as the launches of the library. Decisions that need no library are made by the same functions as
+// on a GPU; whether a library's heuristics would refuse a node is unknown here.
 //
-// Threading: as device.h.
+// Threading: owned by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_VENDOR_PLANNED_LIBRARIES_H_
 #define LOCKSTEP_WORKER_DEVICE_CUDA_VENDOR_PLANNED_LIBRARIES_H_
 
@@ -13,7 +13,7 @@
 
 namespace lockstep::device::cuda {
 
-// Kernels are called as the libraries' are, without a version and an algorithm: "cublaslt:bf16", "cudnn:bf16-nhwc".
+// Kernels have the libraries' names without version and algorithm: "cublaslt:bf16", "cudnn:bf16-nhwc".
 std::unique_ptr<VendorLibraries> NewPlannedLibraries(bool tf32);
 
 }  // namespace lockstep::device::cuda

@@ -1,9 +1,10 @@
-// Which of cuBLASLt's algorithms serves a product, and the name that freezes it in a kernel plan. Pure: nothing here
-// knows cuBLASLt but the size of what it calls an algorithm.
+// Chooses among cuBLASLt's algorithms for a product, and defines the name that identifies one in a kernel plan. Pure:
+// knows nothing of cuBLASLt but the size of its algorithm struct.
 //
-// A name is `cublaslt:MATH:VERSION:GPU:WORKSPACE:BYTES`: what factors are rounded to, the library's number, the kind of
-// GPU with its multiprocessors ("sm_90x132": sums may be divided among them), bytes of scratch, and the algorithm,
-// which means the same to the same version of the library alone, as 128 hexadecimal digits.
+// A name is `cublaslt:MATH:VERSION:GPU:WORKSPACE:BYTES`: the type to which factors are rounded, the library's version
+// number, the kind of GPU with its number of multiprocessors ("sm_90x132", since sums may be split over them), the
+// bytes of scratch, and the algorithm struct as 128 hexadecimal digits, which only the same library version
+// understands.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_VENDOR_PRODUCT_CHOICE_H_
@@ -35,13 +36,13 @@ struct ProductChoice {
 inline constexpr absl::string_view kCublasLtPrefix = "cublaslt:";
 
 std::string PrintProductChoice(const ProductChoice& choice);
-// InvalidArgument for everything that PrintProductChoice does not make.
+// InvalidArgument for any text that PrintProductChoice cannot return.
 absl::StatusOr<ProductChoice> ParseProductChoice(absl::string_view name);
 
-// How the parts of a sum that run side by side are added up, in cuBLASLt's numbers.
+// How the parts of a split sum (split-K) are combined: the values of cublasLtReductionScheme_t.
 enum class SumScheme : uint32_t { kNone = 0, kInPlace = 1, kComputeType = 2, kOutputType = 4 };
 
-// One of the heuristics' answers, best first.
+// One result of the heuristics.
 struct ProductCandidate {
   bool usable = false;
   uint64_t workspace_bytes = 0;
@@ -50,11 +51,11 @@ struct ProductCandidate {
   AlgorithmWords algorithm = {};
 };
 
-// OK when the order of every sum is fixed: the sum is whole, or its parts are added in float32 by a pass of its own.
+// OK when the order of every sum is deterministic: it is not split, or a separate pass adds its parts in float32.
 absl::Status CheckOrderOfSums(SumScheme scheme, int32_t splits);
 
-// The first ones that are usable, add up in a fixed order and are within the limit; at least one and at most `most`.
-// Unimplemented with the count where there is none.
+// The indices of the first candidates, between one and `most`, that are usable, deterministic and within the scratch
+// limit. `candidates` are in cuBLASLt's order, best first. Unimplemented, with the counts, when there is none.
 absl::StatusOr<std::vector<size_t>> ChooseProducts(absl::Span<const ProductCandidate> candidates,
                                                    uint64_t workspace_limit, int most);
 

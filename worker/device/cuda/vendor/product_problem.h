@@ -1,5 +1,5 @@
-// A matrix product as libraries take it, from what a plan asks: one shape, types, what is added, and how the matrices
-// of a batch follow each other. Pure, so that every reason against a node is known without a GPU.
+// Translates a product node to the terms of GEMM libraries: one matrix shape, types, the addend, and the strides
+// between the matrices of a batch. Pure, so that refusals can be tested without a GPU.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_DEVICE_CUDA_VENDOR_PRODUCT_PROBLEM_H_
@@ -16,10 +16,10 @@
 
 namespace lockstep::device::cuda {
 
-// What addresses of plans and of the state are multiples of.
+// The alignment in bytes of all addresses in plans and in the state.
 inline constexpr int64_t kArgumentAlignment = 64;
 
-// What the factors are rounded to before they are multiplied; sums are float32 always.
+// The type to which factors are rounded before multiplication; sums are always float32.
 enum class ProductMath : uint8_t { kF32, kTf32, kBf16 };
 
 // "f32", "tf32", "bf16".
@@ -28,7 +28,7 @@ std::string ProductMathName(ProductMath math);
 // What is added to the product.
 enum class Addend : uint8_t { kNone, kRow, kMatrix };
 
-// Where the operands of one launch begin, in elements.
+// Offsets (or strides) of the operands, in elements.
 struct ProductOffsets {
   int64_t a = 0;
   int64_t b = 0;
@@ -36,15 +36,15 @@ struct ProductOffsets {
   friend bool operator==(const ProductOffsets&, const ProductOffsets&) = default;
 };
 
-// y = relu?(alpha * op(a) op(b) + beta * c): `count` products per launch, whose operands follow each other by the
-// strides (in elements; 0: all of them read the same matrix), and a launch for each of the offsets.
+// y = relu?(alpha * op(a) op(b) + beta * c). Each launch computes `count` products, whose operands are `stride`
+// elements apart (0: all read the same matrix); there is one launch per entry of `launches`.
 struct ProductProblem {
   MatrixShape matrix;
   ProductMath math = ProductMath::kF32;
   DType in = DType::kF32;
   DType out = DType::kF32;
   float alpha = 1;
-  float beta = 0;  // of Addend::kMatrix; a row is added as it is
+  float beta = 0;  // for Addend::kMatrix; a row is added unscaled
   Addend addend = Addend::kNone;
   bool relu = false;
   int64_t count = 1;
@@ -52,12 +52,11 @@ struct ProductProblem {
   std::vector<ProductOffsets> launches;
 };
 
-// Unimplemented with the reason where one such problem does not express the node. REQUIRES: Gemm, MatMul or
-// BatchMatMul.
+// Unimplemented with the reason when no single problem expresses the node. REQUIRES: Gemm, MatMul or BatchMatMul.
 absl::StatusOr<ProductProblem> DescribeProduct(const KernelRequest& request, bool tf32);
 
-// The bytes that the addresses of `a`, `b` and `y` are multiples of in every product of every launch: powers of two, no
-// more than kArgumentAlignment.
+// The alignment in bytes of `a`, `b` and `y` that holds in every product of every launch: powers of two, at most
+// kArgumentAlignment.
 ProductOffsets AlignmentOf(const ProductProblem& problem);
 
 }  // namespace lockstep::device::cuda
