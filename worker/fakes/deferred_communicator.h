@@ -1,8 +1,7 @@
-// A communicator that puts everything off: a call is handed to the inner communicator only when its handle, or a
-// later one, is waited for. It stands in for a device whose work runs behind the host's back: code that reads a
-// result, or frees a buffer, without waiting fails with it.
+// A fake communicator that defers all work: it makes a call of the inner communicator only when its handle, or a later
+// one, is waited for. Code that reads a result or frees a buffer without waiting fails with it on every run.
 //
-// Threading: as communicator.h says.
+// Threading: the collectives are called by one thread; Abort, status and bytes_moved are thread-safe.
 #ifndef LOCKSTEP_WORKER_FAKES_DEFERRED_COMMUNICATOR_H_
 #define LOCKSTEP_WORKER_FAKES_DEFERRED_COMMUNICATOR_H_
 

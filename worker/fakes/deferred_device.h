@@ -1,9 +1,9 @@
-// A fake device that postpones everything: work queued on a stream is done when somebody waits for it, by the thread
-// that waits, and not before. Whoever reads memory too early, changes what a copy still needs, or drops memory in use
-// gets wrong values here, on every run, as on a GPU now and then. With hidden memory the host that touches what is the
-// device's ends with a signal.
+// A fake device that defers all work: work queued on a stream is done only when a thread waits for it, by that thread.
+// Code that reads memory too early, changes the source of a pending copy, or frees memory in use gets wrong values on
+// every run here, while a GPU would show them now and then. With hidden memory, a host access to device memory ends the
+// process with a signal.
 //
-// Threading: as device.h.
+// Threading: owned by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_FAKES_DEFERRED_DEVICE_H_
 #define LOCKSTEP_WORKER_FAKES_DEFERRED_DEVICE_H_
 
@@ -16,11 +16,11 @@ namespace lockstep::device {
 
 enum class DeferredMemory : uint8_t {
   kOfInner,
-  kHidden,  // no host can touch it, but in work that was queued
+  kHidden,  // inaccessible to the host except in queued work
 };
 
-// Kernels are those of `inner`, which computes in host memory. The first `refused_recordings` fail where they end, as
-// on a GPU when a library does what cannot be recorded.
+// Kernels are those of `inner`, which computes in host memory. The first `refused_recordings` recordings fail at
+// EndRecording, as on a GPU when a library does something that cannot be recorded.
 std::unique_ptr<Device> MakeDeferredDevice(std::unique_ptr<Device> inner,
                                            DeferredMemory memory = DeferredMemory::kOfInner,
                                            int refused_recordings = 0);

@@ -1,8 +1,8 @@
-// Those of cuDNN's functions that need a GPU, replaced by ones that compute in host execution's streams. Graphs, the
-// heuristics and plans stay the library's own, for a GPU that is described to it: what is executed is what the plan
-// that cuDNN built says of itself.
+// Replaces the functions of cuDNN that need a GPU by ones that compute in streams of host execution. Graphs, heuristics
+// and plans remain the library's own, made for a described GPU; execution interprets the plan's own description
+// (fake_cudnn_program.h).
 //
-// Threading: owned by the test's thread; what a stream runs reads only what it was given.
+// Threading: owned by the test's thread; work in streams reads only its own copies.
 #ifndef LOCKSTEP_WORKER_FAKES_FAKE_CUDNN_H_
 #define LOCKSTEP_WORKER_FAKES_FAKE_CUDNN_H_
 
@@ -14,21 +14,21 @@
 namespace lockstep::device::cuda {
 
 struct FakeCudnn {
-  // What cudnnCreate answers.
+  // The result of cudnnCreate.
   cudnnStatus_t create = CUDNN_STATUS_SUCCESS;
   // Refuses every graph.
   bool refuses = false;
-  // How often a plan was executed.
+  // The number of executions of plans.
   int executions = 0;
-  // How often a plan was made, which may mean compiling.
+  // The number of plans made; making one may compile code.
   int plans = 0;
-  // What a launch takes by host execution's clock, by the engine's number; others take 1.
+  // The duration of a launch on host execution's clock, by engine number; 1 for others.
   std::map<int64_t, double> milliseconds;
 
   static FakeCudnn& Get();
 };
 
-// A GPU of 132 multiprocessors as cuDNN 9 describes one, to choose engines for.
+// The description, in cuDNN 9's form, of a GPU with 132 multiprocessors, to choose engines for.
 inline constexpr char kDescribedGpu[] =
     R"({"maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],"regsPerBlock":65536,)"
     R"("multiProcessorCount":132,"warpSize":32,"maxSharedMemoryPerBlock":49152,)"

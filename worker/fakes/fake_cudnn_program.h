@@ -1,5 +1,5 @@
-// Executes a cuDNN plan on the host from its own description, node by node and in double: convolutions, products,
-// formulas, reductions.
+// Interprets the JSON description of a cuDNN plan on the host, node by node and in double: convolutions, products,
+// point-wise operations, reductions.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_FAKES_FAKE_CUDNN_PROGRAM_H_
@@ -21,15 +21,15 @@ struct FakeCudnnPack {
   void* workspace = nullptr;
 };
 
-// A value of the plan; one that is virtual has memory of its own while the plan runs.
+// A value of the plan. A virtual one is allocated for the duration of the run.
 struct FakeCudnnTensor {
   std::vector<int64_t> dims;
   std::vector<int64_t> strides;
   bool bf16 = false;
   void* data = nullptr;
 
-  // A coordinate that is beyond a dimension belongs to one that is shared: by all where the dimension is 1, else by as
-  // many neighbours as there are too many.
+  // The offset of the element at coordinates `at` of a tensor of dimensions `of`, to which this one is broadcast: along
+  // a dimension that is k times smaller, k neighbours share an element.
   int64_t Offset(const std::vector<int64_t>& at, const std::vector<int64_t>& of) const;
   float Get(const std::vector<int64_t>& at, const std::vector<int64_t>& of) const;
   float Get(const std::vector<int64_t>& at) const { return Get(at, dims); }
@@ -38,13 +38,13 @@ struct FakeCudnnTensor {
 
 class FakeCudnnProgram {
  public:
-  // Checks that every value of the plan has an address. Numbers on the host are read now.
+  // Checks that every value of the plan has an address. Reads scalars in host memory at once.
   FakeCudnnProgram(const nlohmann::json& plan, const FakeCudnnPack& pack);
   void Run() const;
 
  private:
   const FakeCudnnTensor& At(const nlohmann::json& node, const char* role) const;
-  // Dense: the strides that a plan says for its own values need not be those of any memory.
+  // Allocates a dense virtual value: the strides that a plan states for virtual values need not be valid.
   void* OwnMemory(FakeCudnnTensor* tensor);
   void Pointwise(const nlohmann::json& node) const;
 

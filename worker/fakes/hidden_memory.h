@@ -1,4 +1,4 @@
-// Memory that the host cannot touch, as that of a GPU: pages without access, but while a device does its work.
+// Memory that the host cannot access, like a GPU's: its pages are inaccessible except while a device works.
 //
 // Threading: thread-safe. Open and Close come in pairs.
 #ifndef LOCKSTEP_WORKER_FAKES_HIDDEN_MEMORY_H_
@@ -16,10 +16,10 @@ namespace lockstep::device {
 
 class HiddenMemory : public std::enable_shared_from_this<HiddenMemory> {
  public:
-  // Zeroed memory; it returns to this, which it keeps alive.
+  // Zeroed memory; the buffer keeps this object alive.
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes);
 
-  // Makes all buffers accessible; inaccessible again after as many Close as there were Open.
+  // Open makes all buffers accessible until the matching Close; calls may nest.
   void Open();
   void Close();
 

@@ -1,8 +1,9 @@
-// Ranks that are threads of one process, with gradients and state in the memory of a device each: what stands in for
-// NCCL in tests. What it moves travels over host memory behind the back of whoever calls: a call only queues copies in
-// a stream of its own, and goes on when its handle is waited for.
+// A fake device communicator between ranks that are threads of one process, each with its own device: replaces NCCL in
+// tests. Data travels through host memory: a call queues copies in a stream of its own, and the rest happens when its
+// handle is waited for.
 //
-// Threading: as device_communicator.h, but handles are waited for by the device's owner thread, in order.
+// Threading: Reduce and Broadcast are called by the device's owner thread, which also waits for the handles, in order;
+// Abort is thread-safe.
 #ifndef LOCKSTEP_WORKER_FAKES_LOOPBACK_DEVICE_COMMUNICATOR_H_
 #define LOCKSTEP_WORKER_FAKES_LOOPBACK_DEVICE_COMMUNICATOR_H_
 
@@ -14,8 +15,8 @@
 
 namespace lockstep::worker {
 
-// One rank: `words` carries what lies in host memory, `buckets`, of the same ranks, what lies on `device`, which
-// outlives the communicator. Called by the device's owner thread.
+// Makes one rank. `words` serves calls on host memory; `buckets`, a communicator of the same ranks, carries the data of
+// calls on `device`, which outlives the result. Called by the device's owner thread.
 absl::StatusOr<std::unique_ptr<Communicator>> MakeLoopbackOnDevice(std::unique_ptr<Communicator> words,
                                                                    std::unique_ptr<Communicator> buckets,
                                                                    device::Device& device);
