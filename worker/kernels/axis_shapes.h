@@ -1,4 +1,4 @@
-// A tensor seen from one of its axes.
+// Views of a tensor as rows along an axis.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_AXIS_SHAPES_H_
@@ -10,7 +10,8 @@
 
 namespace lockstep::device {
 
-// [outer, extent, inner], the middle being the axis: outer * inner rows of `extent` elements, `inner` apart.
+// The shape as [outer, extent, inner], where the axis is in the middle: outer * inner rows of `extent` elements, which
+// are `inner` apart in memory.
 struct AxisExtents {
   // REQUIRES: -rank <= axis < rank.
   AxisExtents(int64_t axis, const Shape& shape) {
@@ -22,11 +23,11 @@ struct AxisExtents {
   int64_t extent = 1;
   int64_t inner = 1;
 
-  // Offset of a row's first element.
+  // The offset of a row's first element.
   int64_t base(int64_t row) const { return row / inner * extent * inner + row % inner; }
 };
 
-// [rows, width]: what stands before an axis, and it with what follows.
+// The shape as [rows, width]: the product of the dimensions before the axis, and of all others.
 struct RowExtents {
   // REQUIRES: -rank <= axis < rank.
   RowExtents(int64_t axis, const Shape& shape) {
@@ -38,9 +39,9 @@ struct RowExtents {
   int64_t width = 1;
 };
 
-// X [N, C, d...] as rows: a row is a group of channels of one sample.
+// X [N, C, d...] as rows, one per group of channels of a sample.
 struct GroupExtents {
-  // `groups` 0: every channel is one.
+  // `groups` = 0: every channel is a group.
   GroupExtents(int64_t groups, const Shape& x) : all_channels(x[1]), channels(groups == 0 ? 1 : x[1] / groups) {
     for (size_t i = 2; i < x.size(); ++i) plane *= x[i];
     rows = channels == 0 ? 0 : x[0] * x[1] / channels;

@@ -12,8 +12,8 @@
 
 namespace lockstep::device {
 
-// Where element `index` of a result of shape `to` comes from in an operand of shape `from`, both row-major. REQUIRES:
-// `from` broadcasts to `to`.
+// The index, in an operand of shape `from`, of the element that broadcasts to element `index` of a result of shape
+// `to`; both are row-major. REQUIRES: `from` broadcasts to `to`.
 inline int64_t BroadcastIndex(int64_t index, const Shape& to, const Shape& from) {
   int64_t source = 0;
   int64_t stride = 1;
@@ -29,10 +29,10 @@ inline int64_t BroadcastIndex(int64_t index, const Shape& to, const Shape& from)
   return source;
 }
 
-// BroadcastIndex of the elements of `to` one after the other, without a division for each.
+// Iterates over BroadcastIndex for all elements of `to` in order, without divisions.
 class BroadcastCursor {
  public:
-  // REQUIRES: `from` broadcasts to `to`, which has at most kMostDims dimensions, as every tensor of a graph.
+  // REQUIRES: `from` broadcasts to `to`; `to` has at most kMostDims dimensions, which holds for all tensors of graphs.
   BroadcastCursor(const Shape& to, const Shape& from) : dims_(to.size()) {
     int64_t step = 1;
     const size_t missing = to.size() - from.size();

@@ -1,4 +1,4 @@
-// One element from type to type, as Cast states it.
+// Converts one element between types: the semantics of the op Cast.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_CONVERT_H_
@@ -12,8 +12,7 @@
 
 namespace lockstep::device {
 
-// Floating to integers: cut off behind the point, the nearest of the type for what lies outside, 0 for NaN. BF16 goes
-// through F32.
+// Floating point to integers truncates towards zero and saturates; NaN becomes 0. BF16 is converted by way of F32.
 template <typename From, typename To>
 LS_HD inline To Convert(From x) {
   if constexpr (std::is_same_v<From, Bf16>) {
@@ -26,7 +25,7 @@ LS_HD inline To Convert(From x) {
     constexpr To kLowest = std::numeric_limits<To>::min();
     constexpr To kMost = std::numeric_limits<To>::max();
     if (x != x) return To(0);
-    // The largest integer may round up to what no longer fits: from there on it is not cast.
+    // As a From the largest integer may round up to a value that does not fit; such values must not be cast.
     if (x <= static_cast<From>(kLowest)) return kLowest;
     if (x >= static_cast<From>(kMost)) return kMost;
     return static_cast<To>(x);

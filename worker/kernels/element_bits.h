@@ -1,4 +1,4 @@
-// Elements of any type as bits, for kernels that move elements without looking at them.
+// Elements of any type as bit patterns, for kernels that move elements without interpreting them.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_ELEMENT_BITS_H_
@@ -20,8 +20,8 @@ Bits BitsOf(Number number) {
   return bits;
 }
 
-// A number of the element type. REQUIRES: the type can hold it, BF16 up to rounding; Bits has the type's size. 0 is the
-// only one of the other floating-point types below F32.
+// The bit pattern of `number` in type `dtype`. REQUIRES: the type can represent it (BF16 rounds); Bits has the type's
+// size; for F16 and the F8 types the number is 0.
 template <typename Bits>
 Bits NumberBits(DType dtype, double number) {
   if (dtype == DType::kF32) return BitsOf<Bits>(static_cast<float>(number));
@@ -31,7 +31,7 @@ Bits NumberBits(DType dtype, double number) {
   return static_cast<Bits>(static_cast<int64_t>(number));
 }
 
-// What an index outside of a tensor picks: NaN, or 0 in a type that has none.
+// The element that an out-of-range index gathers: NaN, or 0 in a type without NaN.
 template <typename Bits>
 Bits OutsideBits(DType dtype) {
   switch (dtype) {

@@ -1,4 +1,4 @@
-// Scores [N, C, d...] and their labels [N, d...] as rows: row r is one label and C scores.
+// Views scores [N, C, d...] and labels [N, d...] as rows: row r has one label and C scores.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_LABEL_SHAPES_H_
@@ -21,12 +21,12 @@ struct LabelExtents {
   int64_t inner = 1;
 
   int64_t rows() const { return batch * inner; }
-  // Offset of the row's score of class 0; the others follow `inner` apart.
+  // The offset of the row's score for class 0; scores of consecutive classes are `inner` apart.
   LS_HD int64_t base(int64_t row) const { return row / inner * classes * inner + row % inner; }
 };
 
-// Labels of type I32 or I64, for kernels on the host and on GPUs. One that is neither ignored nor in [0, classes) is
-// not valid: it makes the loss and the gradient of its row NaN instead of reading what lies outside the scores.
+// Labels of type I32 or I64, for kernels on hosts and GPUs. A label that is neither ignored nor in [0, classes) is
+// invalid: the loss and the gradient of its row are NaN, and no memory outside of the scores is read.
 class Labels {
  public:
   struct Label {

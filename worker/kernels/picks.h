@@ -1,4 +1,4 @@
-// Which elements the ops that gather and scatter by index pick.
+// The index arithmetic of gather and scatter ops.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_PICKS_H_
@@ -11,13 +11,13 @@
 
 namespace lockstep::device {
 
-// An input of I32 or I64 whose elements count along an axis, from its end where they are negative.
+// An input of I32 or I64 with indices along an axis; negative ones count from its end.
 class Indices {
  public:
   Indices(const HostCall& call, size_t input)
       : data_(call.inputs[input]), wide_(call.input_infos[input].dtype == DType::kI64) {}
 
-  // Index i on an axis of `extent` elements: in [0, extent), or -1 for one that lies outside.
+  // Index i for an axis of `extent` elements: in [0, extent), or -1 if out of range.
   int64_t at(int64_t i, int64_t extent) const {
     int64_t index = wide_ ? reinterpret_cast<const int64_t*>(data_)[i] : reinterpret_cast<const int32_t*>(data_)[i];
     if (index < 0) index += extent;
@@ -35,8 +35,9 @@ inline int64_t ProductOf(const Shape& shape, size_t begin, size_t end) {
   return product;
 }
 
-// The three functions call visit(picked, source, length) in index order: the `length` elements at `picked` of Y (or of
-// the updates) stand for those at `source` of X; source is -1 where an index lies outside. Indices are input 1.
+// The three functions call visit(picked, source, length) in index order: the `length` elements at offset `picked` of Y
+// (or of the updates) correspond to those at offset `source` of X; source is -1 for an index out of range. The indices
+// are input 1.
 
 // Gather: X's slices along one axis.
 template <typename Visit>
@@ -52,7 +53,7 @@ void VisitSlices(const HostCall& call, const Shape& x, int64_t axis, Visit visit
   }
 }
 
-// GatherElements, ScatterElements: single elements, at the place of the index but for the axis.
+// GatherElements, ScatterElements: single elements, whose coordinates are those of the index except along the axis.
 template <typename Visit>
 void VisitElements(const HostCall& call, const Shape& x, int64_t axis, Visit visit) {
   const Shape& shape = call.in_shape(1);
@@ -73,7 +74,7 @@ void VisitElements(const HostCall& call, const Shape& x, int64_t axis, Visit vis
   }
 }
 
-// GatherND, ScatterND: slices at coordinates, which lie in the last dimension of the indices.
+// GatherND, ScatterND: slices at coordinates, which are the last dimension of the indices.
 template <typename Visit>
 void VisitCoordinates(const HostCall& call, const Shape& x, int64_t batch_dims, Visit visit) {
   const Shape& shape = call.in_shape(1);
@@ -95,7 +96,7 @@ void VisitCoordinates(const HostCall& call, const Shape& x, int64_t batch_dims, 
   }
 }
 
-// By the op's own way of addressing X.
+// Calls the one of these functions that fits the op.
 template <typename Visit>
 void VisitPicks(const HostCall& call, const Shape& x, Visit visit) {
   switch (call.op) {

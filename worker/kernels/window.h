@@ -1,5 +1,5 @@
-// Where a sliding window reads: shared by convolution and pooling. One or two spatial dimensions are seen as three, the
-// leading ones with one element and a window of one.
+// The index arithmetic of sliding windows, for convolution and pooling. One or two spatial dimensions are extended to
+// three by leading dimensions of size 1 with a window of size 1.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_WINDOW_H_
@@ -41,12 +41,12 @@ struct Window {
     }
   }
 
-  // The input coordinate that kernel element `k` of output coordinate `o` reads; outside of the input where padding
-  // lies.
+  // The input coordinate along dimension d that kernel element `k` reads for output coordinate `o`; outside of the
+  // input in the padding.
   LS_HD int64_t at(size_t d, int64_t o, int64_t k) const { return o * stride[d] - before[d] + k * dilation[d]; }
 
-  // Calls visit(input_offset, kernel_offset) for every element of the window of output position `o` that lies inside
-  // of the input, in row-major order; offsets are row-major in their planes.
+  // Calls visit(input_offset, kernel_offset) for every element of output position `o`'s window that lies inside of the
+  // input, in row-major order.
   template <typename Visit>
   void ForEachInside(const Spatial& input, const Spatial& o, const Visit& visit) const {
     for (int64_t k0 = 0; k0 < kernel[0]; ++k0) {
@@ -64,8 +64,8 @@ struct Window {
     }
   }
 
-  // How many elements the window of output position `o` has in the input and, with `padded`, in its padding. What
-  // hangs over behind that, as rounding up allows, does not count.
+  // The number of elements of output position `o`'s window in the input and, with `padded`, in its padding. Elements
+  // beyond the padding, which ceil_mode allows, do not count.
   LS_HD int64_t Count(const Spatial& input, const Spatial& o, bool padded) const {
     int64_t count = 1;
     for (size_t d = 0; d < 3; ++d) {

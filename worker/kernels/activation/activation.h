@@ -1,7 +1,7 @@
-// Activations and their derivatives as formulas over one element, for the loops of every device on the host. Free of
-// branches, so that loops over them become vector code.
+// Activation functions and their derivatives for one element, shared by all devices. They are free of branches, so that
+// the compiler can vectorise loops over them.
 //
-// Each derivative takes x. At kinks it is PyTorch's.
+// Each derivative (Slope) is a function of x. At kinks it has PyTorch's value.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_ACTIVATION_ACTIVATION_H_
@@ -22,7 +22,7 @@ template <typename T>
   return x > T(0) ? T(1) : slope;
 }
 
-// scale * x above 0, scale * alpha * (e^(x * rate) - 1) from 0 down: Elu, Selu and Celu.
+// scale * x for x > 0, else scale * alpha * (e^(x * rate) - 1): Elu, Selu and Celu.
 template <typename T>
 [[gnu::always_inline]] LS_HD inline T ExponentialUnit(T x, T alpha, T scale, T rate) {
   const T below = alpha * Expm1OfNegative((x < T(0) ? x : T(0)) * rate);
@@ -34,14 +34,14 @@ template <typename T>
   return scale * (x > T(0) ? T(1) : below);
 }
 
-// Between low and high; high where they cross. A NaN stays.
+// min(max(x, low), high): `high` where low > high. NaN stays NaN.
 template <typename T>
 [[gnu::always_inline]] LS_HD inline T Clamp(T x, T low, T high) {
   const T raised = x < low ? low : x;
   return raised > high ? high : raised;
 }
 
-// alpha * x + beta, between 0 and 1
+// alpha * x + beta, clamped to [0, 1]
 template <typename T>
 [[gnu::always_inline]] LS_HD inline T HardSigmoid(T x, T alpha, T beta) {
   return Clamp(alpha * x + beta, T(0), T(1));
@@ -63,7 +63,7 @@ template <typename T>
   return x > T(-3) ? (x < T(3) ? inside : T(1)) : T(0);
 }
 
-// x * P(N <= x) for normally distributed N
+// x * Phi(x), where Phi is the cumulative distribution function of the standard normal distribution
 template <typename T>
 [[gnu::always_inline]] LS_HD inline T Gelu(T x) {
   return x * NormalCdf(x);
@@ -73,8 +73,8 @@ template <typename T>
   return NormalCdf(x) + x * NormalDensity(x);
 }
 
-// (1 + tanh(u)) / 2 with u = sqrt(2 / pi) * (x + 0.044715 * x^3), as 1 / (1 + e^(-2u)): one exponential, and nothing
-// cancels where it is small.
+// (1 + tanh(u)) / 2 with u = sqrt(2 / pi) * (x + 0.044715 * x^3), computed as 1 / (1 + e^(-2u)): one exponential, and
+// no cancellation where the result is small.
 template <typename T>
 [[gnu::always_inline]] LS_HD inline T GeluTanhFactor(T x, T square) {
   constexpr T kMinusTwoRoots = T(-0x1.9884533d43651p0);
@@ -94,7 +94,7 @@ template <typename T>
   return factor + kTwoRoots * x * (T(1) + T(3 * 0.044715) * square) * (factor * (T(1) - factor));
 }
 
-// x * tanh(log(1 + e^x)), where tanh(log(1 + e)) = n / (n + 2) with n = e * (e + 2); from 20 on that has rounded to 1.
+// The factor of Mish: tanh(log(1 + e^x)) = n / (n + 2) with e = e^x and n = e * (e + 2). For x >= 20 it rounds to 1.
 template <typename T>
 [[gnu::always_inline]] LS_HD inline T MishFactor(T x) {
   const T e = Exp(x < T(20) ? x : T(20));
@@ -111,14 +111,14 @@ template <typename T>
   return factor + x * Sigmoid(x) * (T(1) - factor * factor);
 }
 
-// log(1 + e^x) in double, from the side on which nothing overflows.
+// log(1 + e^x) in double, as max(x, 0) + log(1 + e^-|x|), which cannot overflow.
 template <typename T>
 [[gnu::always_inline]] LS_HD inline T Softplus(T x) {
   const double wide = x;
   return static_cast<T>((wide > 0 ? wide : 0.0) + Log1p(Exp(wide > 0 ? -wide : wide)));
 }
 
-// Towards 0 by `bias`, and 0 where |x| is within `edge`.
+// x moved towards 0 by `bias`; 0 where |x| <= `edge`.
 template <typename T>
 [[gnu::always_inline]] LS_HD inline T Shrink(T x, T edge, T bias) {
   const T below = x < -edge ? x + bias : T(0);

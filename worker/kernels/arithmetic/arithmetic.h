@@ -1,5 +1,5 @@
-// Arithmetic on one element of any number type, for the kernels of every device: what ONNX leaves open about integers
-// is decided here.
+// Arithmetic on one element of any number type, shared by all devices. It defines the integer cases that ONNX leaves
+// open: overflow wraps around, and division by zero gives 0.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_ARITHMETIC_ARITHMETIC_H_
@@ -17,7 +17,7 @@
 
 namespace lockstep::device {
 
-// Integers wrap around: they are computed without a sign, where C++ defines that.
+// Computes integers as unsigned, for which C++ defines wrap-around.
 template <typename T, typename Op>
 LS_HD inline T Wrapping(T a, T b, Op op) {
   if constexpr (std::is_integral_v<T>) {
@@ -49,7 +49,7 @@ LS_HD inline T Neg(T x) {
   return static_cast<T>(-x);
 }
 
-// The quotient of the smallest integer and -1 does not fit: it wraps around.
+// Integers: 0 for b = 0; the lowest integer divided by -1 wraps around.
 template <typename T>
 LS_HD inline T Div(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
@@ -59,7 +59,7 @@ LS_HD inline T Div(T a, T b) {
   return static_cast<T>(a / b);
 }
 
-// With the sign of A.
+// The remainder with the sign of a (C's %, fmod); 0 for an integer b = 0.
 template <typename T>
 LS_HD inline T RemainderOf(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
@@ -79,14 +79,14 @@ LS_HD inline bool IsNegative(T x) {
   }
 }
 
-// With the sign of B.
+// The remainder with the sign of b (Python's %); 0 for an integer b = 0.
 template <typename T>
 LS_HD inline T Modulus(T a, T b) {
   const T remainder = RemainderOf(a, b);
   return remainder != T(0) && IsNegative(remainder) != IsNegative(b) ? static_cast<T>(remainder + b) : remainder;
 }
 
-// A NaN is unequal to itself.
+// Smaller and Larger return NaN if either operand is NaN: a != a is true only for NaN.
 template <typename T>
 LS_HD inline T Smaller(T a, T b) {
   return a < b || a != a ? a : b;
@@ -107,7 +107,7 @@ LS_HD inline T Sign(T x) {
   return x > T(0) ? T(1) : IsNegative(x) ? static_cast<T>(-1) : x;
 }
 
-// Modulo 2^bits; the exact power without what lies behind the point for a negative exponent, 0 for 0 to that.
+// base^exponent modulo 2^bits. For a negative exponent the exact power truncated to an integer; 0 for base 0.
 template <typename T>
 LS_HD inline T IntegerPower(T base, int64_t exponent) {
   if (exponent < 0) {
@@ -124,8 +124,8 @@ LS_HD inline T IntegerPower(T base, int64_t exponent) {
   return static_cast<T>(result);
 }
 
-// A whole exponent of an integer counts as an integer. The rest in F64, which has all of F32 and I32; then to T as Cast
-// does.
+// base^exponent. An integer base with an integral exponent of any type uses IntegerPower. All else is computed in F64,
+// which holds all values of F32 and I32, and converted to T like Cast.
 template <typename T, typename Exponent>
 LS_HD inline T Power(T base, Exponent exponent) {
   if constexpr (std::is_integral_v<T> && std::is_integral_v<Exponent>) {
@@ -141,7 +141,7 @@ LS_HD inline T Power(T base, Exponent exponent) {
   }
 }
 
-// The gradients of a to the power of b: 0 where b is 0, and where a is 0 and b is not negative.
+// The gradients of a^b by a, which is 0 for b = 0, and by b, which is 0 for a = 0 and b >= 0.
 LS_HD inline double PowerSlopeOfBase(double dy, double a, double b) {
   return b == 0 ? 0.0 : dy * (b * PowOf(a, b - 1));
 }
@@ -149,7 +149,7 @@ LS_HD inline double PowerSlopeOfExponent(double dy, double a, double b) {
   return a == 0 && b >= 0 ? 0.0 : dy * (PowOf(a, b) * Log(a));
 }
 
-// What ScatterElements and ScatterND make of an element and an update. A NaN wins.
+// Combines an element and an update as ScatterElements and ScatterND do. NaN propagates in max and min.
 template <typename T>
 LS_HD inline T Combine(T a, T b, ScatterReduction reduction) {
   using Number = std::conditional_t<std::is_floating_point_v<T>, T, uint64_t>;

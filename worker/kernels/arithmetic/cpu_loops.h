@@ -1,5 +1,5 @@
-// The loops of an op whose operands broadcast: neighbouring dimensions that every operand treats alike are one, and the
-// offset of a row follows from that of the row before, so that no element costs a division.
+// Loops for ops whose operands broadcast. Adjacent dimensions along which each operand is contiguous or constant are
+// merged, and the offset of a row is derived from the previous row's, so that elements need no division.
 //
 // Threading: called by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_KERNELS_ARITHMETIC_CPU_LOOPS_H_
@@ -23,7 +23,7 @@ class BroadcastLoops {
 
   // REQUIRES: every shape broadcasts to `to`.
   [[gnu::always_inline]] BroadcastLoops(const Shape& to, const std::array<const Shape*, kOperands>& from) {
-    Offsets size;  // of what lies behind the dimension, per operand
+    Offsets size;  // elements of the dimensions behind this one, per operand
     size.fill(1);
     for (size_t i = 1; i <= to.size(); ++i) {  // from the last dimension to the first
       const int64_t extent = to[to.size() - i];
@@ -38,13 +38,13 @@ class BroadcastLoops {
     }
   }
 
-  // More dimensions than this are served by others.
+  // False: too many dimensions after merging.
   [[gnu::always_inline]] bool fits() const { return dims_ <= kMostDims; }
-  // Whether operand o moves along the innermost dimension; it is one number there if not.
+  // Whether operand o varies along the innermost dimension; otherwise it is constant within a row.
   [[gnu::always_inline]] bool varies(size_t o) const { return dims_ == 0 || stride_[0][o] != 0; }
 
-  // Calls row(y, offsets, count) for parts of rows: `count` elements of the result from element y on, and where the
-  // operands begin. Splits the work over threads; no element depends on how.
+  // Calls row(y, offsets, count) for parts of rows: `count` elements of the result from element `y` on; `offsets` are
+  // those of the operands' first elements. Splits the work over threads, which does not change results.
   template <typename Row>
   void Run(int64_t grain, const Row& row) const {
     const int64_t width = dims_ == 0 ? 1 : extent_[0];
@@ -76,7 +76,7 @@ class BroadcastLoops {
 
   [[gnu::always_inline]] void Add(int64_t extent, const Offsets& stride) {
     if (dims_ > 0 && dims_ <= kMostDims) {
-      // One with the dimension behind it where every operand runs on, or stands still in both.
+      // Merge with the dimension behind it if every operand is contiguous over both, or constant in both.
       bool same = true;
       for (size_t o = 0; o < kOperands; ++o) same = same && stride[o] == stride_[dims_ - 1][o] * extent_[dims_ - 1];
       if (same) {
@@ -91,7 +91,7 @@ class BroadcastLoops {
     ++dims_;
   }
 
-  // The coordinates of a row, and where the operands are at it.
+  // The coordinates of a row and the operands' offsets at it.
   struct Cursor {
     [[gnu::always_inline]] Cursor(const BroadcastLoops& loops, int64_t row) {
       offsets.fill(0);
@@ -113,12 +113,12 @@ class BroadcastLoops {
     Offsets offsets;
   };
 
-  size_t dims_ = 0;  // from the innermost on
+  size_t dims_ = 0;  // after merging; the arrays are indexed from the innermost
   std::array<int64_t, kMostDims> extent_;
   std::array<Offsets, kMostDims> stride_;
 };
 
-// y = op(a, b) of inputs 0 and 1. REQUIRES: their BroadcastLoops fit.
+// y = op(a, b) for inputs 0 and 1. REQUIRES: BroadcastLoops of their shapes fits().
 template <typename T, typename Result, typename Op>
 void BroadcastPairs(const HostCall& call, int64_t grain, const Op& op) {
   const T* a = call.in<T>(0);

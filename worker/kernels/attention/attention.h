@@ -1,4 +1,4 @@
-// The sizes of attention and where its operands' rows lie, from attributes and shapes that shape inference has
+// The sizes of attention and the memory layout of its operands, from attributes and shapes that shape inference has
 // accepted.
 //
 // Threading: immutable.
@@ -13,7 +13,8 @@
 
 namespace lockstep::device {
 
-// Rows of `size` elements, side by side in memory: row r of head h of sample b begins at At(b, h, r).
+// An operand as rows of `size` contiguous elements: row r of head h of sample b begins at At(b, h, r). All numbers are
+// in elements.
 struct AttentionRows {
   int64_t offset = 0;
   int64_t batch = 0;
@@ -26,7 +27,7 @@ struct AttentionRows {
   }
 };
 
-// The mask's element of a query and a key; strides are 0 where it broadcasts.
+// The mask's strides, in elements; 0 where it broadcasts.
 struct AttentionMask {
   int64_t batch = 0;
   int64_t head = 0;
@@ -52,7 +53,7 @@ struct AttentionShape {
     return strides;
   }
 
-  // `k` and `v` are not read where Q, K and V are packed.
+  // `k_shape` and `v_shape` are not read when Q, K and V are packed.
   [[gnu::always_inline]] AttentionShape(const AttentionAttributes& attributes, const Shape& q_shape,
                                         const Shape& k_shape, const Shape& v_shape) {
     batch = q_shape[0];

@@ -1,6 +1,6 @@
-// Products of small matrices that lie in a kernel's scratch, padded to whole tiles. Every element is one sum in the
-// order of the inner dimension, with fused multiplication and addition where the instruction set has it: its bits
-// depend neither on the tiles nor on the width of vectors.
+// Products of small matrices in a kernel's scratch memory, padded to whole tiles. Every element is a single sum in the
+// order of the inner dimension, with fused multiply-add if the instruction set has it, so its bits depend neither on
+// the tiles nor on the vector width.
 //
 // Threading: immutable (free functions).
 #ifndef LOCKSTEP_WORKER_KERNELS_ATTENTION_CPU_BLOCK_PRODUCT_H_
@@ -16,10 +16,11 @@
 
 namespace lockstep::device::cpu::LS_CODE {
 
-// Right operands and results have a multiple of so many columns; left operands and results a multiple of kTileRows.
+// The columns of right operands and results are padded to a multiple of kColumnStep, the rows of left operands and
+// results to a multiple of kTileRows.
 inline constexpr int64_t kColumnStep = 16;
 inline constexpr int64_t kTileRows = 8;
-// Columns that lie together where a right operand is stored in panels.
+// The width of a panel of a right operand that is stored in column panels.
 inline constexpr int64_t kPanel = 32;
 
 #if defined(__AVX512F__)
@@ -54,7 +55,7 @@ typedef float UnalignedVector __attribute__((vector_size(kVector * sizeof(float)
 #endif
 }
 
-// a * b + c of single elements, as MultiplyAdd; loops over it become vector code.
+// a * b + c for single elements, with the bits of MultiplyAdd; the compiler vectorises loops over it.
 [[gnu::always_inline]] inline float MultiplyAddOne(float a, float b, float c) {
 #if defined(__FMA__) || defined(__AVX512F__)
   return __builtin_fmaf(a, b, c);
@@ -63,7 +64,7 @@ typedef float UnalignedVector __attribute__((vector_size(kVector * sizeof(float)
 #endif
 }
 
-// A right operand: `row` elements from row to row; `panel` from one panel of kPanel columns to the next.
+// A right operand. `row` and `panel`: the distance in elements between rows and between panels of kPanel columns.
 struct RightOperand {
   const float* data;
   int64_t row;
@@ -97,8 +98,8 @@ template <bool kTransposed, int kWide>
   }
 }
 
-// c [rows, columns] = a b, or += where `add`; a is [rows, depth], or [depth, rows] where kTransposed. a_row and c_row
-// are the elements from row to row. REQUIRES: rows is a multiple of kTileRows, columns of kColumnStep.
+// c [rows, columns] = a b, or c += a b with `add`; a is [rows, depth], with kTransposed [depth, rows]. a_row and c_row
+// are the distances between rows. REQUIRES: rows is a multiple of kTileRows, columns of kColumnStep.
 template <bool kTransposed>
 [[gnu::noinline]] static void BlockProduct(int64_t rows, int64_t columns, int64_t depth, const float* a, int64_t a_row,
                                            const RightOperand& b, float* c, int64_t c_row, bool add) {

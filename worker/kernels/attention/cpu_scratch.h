@@ -1,4 +1,5 @@
-// What attention works in: the scratch of one thread, operands copied into it, and sums over rows of scores.
+// Helpers of the CPU attention kernels: the layout of a thread's scratch memory, packing of operands into it, and sums
+// over rows of scores.
 //
 // Threading: immutable (free functions over the caller's scratch).
 #ifndef LOCKSTEP_WORKER_KERNELS_ATTENTION_CPU_SCRATCH_H_
@@ -16,17 +17,17 @@
 
 namespace lockstep::device::cpu::LS_CODE {
 
-inline constexpr int64_t kStrip = 32;  // rows of queries at a time
+inline constexpr int64_t kStrip = 32;  // queries processed at a time
 inline constexpr int64_t kScoreLanes = 32;
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 [[gnu::always_inline]] constexpr int64_t RoundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-// What one thread works in, in floats.
+// The scratch of one thread: sizes and offsets in floats.
 struct AttentionScratch {
   [[gnu::always_inline]] AttentionScratch(const AttentionShape& shape, bool backward)
       : keys(RoundUp(shape.keys, kPanel)),
-        strip_row(keys + kColumnStep),  // not a power of two: rows would compete for the same lines of the cache
+        strip_row(keys + kColumnStep),  // avoids powers of two, whose rows would map to the same cache sets
         size(RoundUp(shape.q.size, kColumnStep)),
         value_size(RoundUp(shape.v.size, kColumnStep)) {
     const auto take = [this](int64_t floats) {
@@ -59,7 +60,7 @@ struct AttentionScratch {
   int64_t gradient_strip = 0;
   int64_t keys_across = 0;
   int64_t keys_down = 0;
-  int64_t values = 0;  // across in the backward pass
+  int64_t values = 0;  // transposed (PackAcross) in the backward pass
   int64_t q = 0;
   int64_t y = 0;
   int64_t dk = 0;
@@ -69,8 +70,8 @@ struct AttentionScratch {
   int64_t total = 0;
 };
 
-// e^x for x <= 0, 0 where that would be denormal; a NaN stays one. As Exp (math.h), without what positive arguments
-// need.
+// e^x for x <= 0; 0 where the result would be denormal; NaN stays NaN. The algorithm of Exp (math.h) without the parts
+// for positive arguments.
 [[gnu::always_inline]] inline float ExpOfScore(float x) {
   using F = math_internal::Format<float>;
   const float low = x < F::kExpZero ? F::kExpZero : x;
@@ -94,7 +95,7 @@ struct AttentionScratch {
   for (; i < size; ++i) to[i] = from[i];
 }
 
-// Rows as they are, filled up with zeros to `rows` of `width`.
+// Copies `count` rows of `size` elements and pads them with zeros to [rows, width].
 static void PackRows(const float* from, int64_t stride, int64_t count, int64_t size, int64_t rows, int64_t width,
                      float* to) {
   for (int64_t r = 0; r < count; ++r) {
@@ -104,7 +105,7 @@ static void PackRows(const float* from, int64_t stride, int64_t count, int64_t s
   std::fill(to + count * width, to + rows * width, 0.0f);
 }
 
-// Four rows of four become four columns.
+// Transposes a 4 x 4 block; the rows of `to` are kPanel apart.
 static void TransposeFour(const float* from, int64_t stride, float* to) {
   typedef float Four __attribute__((vector_size(16)));
   Four row[4];
@@ -119,7 +120,7 @@ static void TransposeFour(const float* from, int64_t stride, float* to) {
   for (int64_t i = 0; i < 4; ++i) std::memcpy(to + i * kPanel, &columns[i], sizeof(Four));
 }
 
-// The transposed rows, [size, rows], in panels of kPanel columns.
+// Transposes `count` rows, padded with zeros to `rows`, to [size, rows] in panels of kPanel columns.
 static void PackAcross(const float* from, int64_t stride, int64_t count, int64_t size, int64_t rows, float* to) {
   for (int64_t panel = 0; panel < rows; panel += kPanel, to += size * kPanel) {
     const int64_t here = std::min(kPanel, count - panel);
@@ -143,7 +144,8 @@ static void Unpack(const float* from, int64_t width, int64_t count, int64_t size
   }
 }
 
-// Sum of value(i) for i in [0, count) in kScoreLanes floats. REQUIRES: count is a multiple of kScoreLanes.
+// The sum of value(i) for i in [0, count), in kScoreLanes float lanes that are then added as a tree. REQUIRES: count is
+// a multiple of kScoreLanes.
 template <typename Value>
 static float FloatSum(int64_t count, const Value& value) {
   float lanes[kScoreLanes] = {};
@@ -156,7 +158,7 @@ static float FloatSum(int64_t count, const Value& value) {
   return lanes[0];
 }
 
-// Sum of a[i] * b[i] in kScoreLanes floats.
+// The sum of a[i] * b[i], in the same lanes.
 static float Dot(const float* a, const float* b, int64_t count) {
   float lanes[kScoreLanes] = {};
   int64_t i = 0;

@@ -1,7 +1,7 @@
-// The statistics of Attention from and to those that cuDNN has: the largest score and the sum of a row's e^(score -
-// largest), each by itself, and the logarithm of the sum of e^score.
+// Converts the softmax statistics of Attention's rows between the op's form, pairs {largest score, 1 / sum}, and
+// cuDNN's: the largest scores and the sums of e^(score - largest) separately, or the logarithm of the sum of e^score.
 //
-// Threading: as device.h.
+// Threading: called by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_KERNELS_ATTENTION_CUDA_STATISTICS_H_
 #define LOCKSTEP_WORKER_KERNELS_ATTENTION_CUDA_STATISTICS_H_
 

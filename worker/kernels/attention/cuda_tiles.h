@@ -1,8 +1,8 @@
-// What the kernels of attention and its gradient share: heads as factors of tile_product.h, the scores of 64 queries
-// and 64 keys, and products of weights in shared memory with rows of a head. Nothing of size queries x keys is ever in
-// memory.
+// The parts that the CUDA kernels of attention and its gradient share: heads as factors of tile_product.h, the scores
+// of 64 queries and 64 keys, and products of weights in shared memory with rows of a head. Nothing of size queries x
+// keys is stored in device memory.
 //
-// Threading: as of kernels.
+// Threading: CUDA's execution model.
 #ifndef LOCKSTEP_WORKER_KERNELS_ATTENTION_CUDA_TILES_H_
 #define LOCKSTEP_WORKER_KERNELS_ATTENTION_CUDA_TILES_H_
 
@@ -16,23 +16,23 @@
 
 namespace lockstep::device::cuda {
 
-// Queries or keys of a block.
+// Queries or keys per thread block.
 inline constexpr int kAttentionSide = 64;
-// Columns of rows that a block gathers at most, in quads of 64; wider rows take several blocks.
+// The most columns that a block accumulates, in units of 64; wider rows take several blocks.
 inline constexpr int kAttentionQuads = 2;
 
 using AttentionMemory = TileMemory<kAttentionSide>;
 using AttentionSums = TileSums<kAttentionSide>;
-// [the side that is summed over, in steps of 16][the block's own side].
+// Weights in shared memory: [index of the sum, in 4 steps of 16][row of the block].
 using AttentionWeights = float[4][16][TileShape<kAttentionSide>::kPitch];
 
-// Rows of one operand over all heads.
+// The rows of one operand over all heads.
 struct HeadRows {
   const float* data;
   AttentionRows rows;
-  bool packed;  // every row allows it
+  bool packed;  // every row is aligned for LoadFour
 
-  // The rows of a head from `column` on.
+  // A head's rows, from column `column` on.
   template <bool kAlong>
   __device__ MatrixView<kAlong> View(int b, int h, int length, int column = 0) const {
     return {data + rows.At(b, h, 0) + column, rows.row, kAlong ? length : static_cast<int>(rows.size) - column, packed};
@@ -44,10 +44,10 @@ struct AttentionNumbers {
   HeadRows q, k, v;
   const float* mask;  // null: none
   AttentionMask strides;
-  const int64_t* random;  // null: nothing is dropped
+  const int64_t* random;  // key of the pass (StreamOfPass); null: no dropout
   uint64_t stream;
   uint32_t threshold;
-  float kept;  // what dropout multiplies the rest with
+  float kept;  // the factor of weights that dropout keeps
   float scale;
   bool causal;
 
@@ -62,7 +62,7 @@ struct AttentionNumbers {
     if (mask == nullptr) return score;
     return score + mask[b * strides.batch + h * strides.head + query * strides.query + key * strides.key];
   }
-  // What dropout multiplies the weights of four neighbouring keys with.
+  // Dropout's factors for the weights of four consecutive keys.
   __device__ void KeptFour(const RandomStream& numbers, int b, int h, int query, int key, float (&to)[4]) const {
     const uint64_t first = static_cast<uint64_t>(((b * shape.heads + h) * shape.queries + query) * shape.keys + key);
     std::array<uint32_t, 4> block = numbers.Block(first / 4);
@@ -84,7 +84,7 @@ struct AttentionNumbers {
   }
 };
 
-// Which part of the work a block has: 64 rows from `row` on of one head, and columns from `column` on.
+// The work of a thread block: 64 rows of one head from `row` on, and columns from `column` on.
 struct AttentionBlock {
   __device__ AttentionBlock(int length, int heads, int columns, int columns_per_block) {
     const unsigned blocks = static_cast<unsigned>(length + kAttentionSide - 1) / kAttentionSide;
@@ -92,7 +92,7 @@ struct AttentionBlock {
     unsigned rest = blockIdx.x;
     column = static_cast<int>(rest % slices) * columns_per_block;
     rest /= slices;
-    // Under a causal mask the last queries have most to do: they begin first.
+    // Under a causal mask the last queries have the most work, so they are scheduled first.
     row = static_cast<int>(blocks - 1 - rest % blocks) * kAttentionSide;
     rest /= blocks;
     head = static_cast<int>(rest % static_cast<unsigned>(heads));
@@ -104,8 +104,8 @@ struct AttentionBlock {
   int sample;
 };
 
-// out += weights, transposed, times rows from `row` to `row_end` of a head; `view` begins at the block's column. Every
-// thread calls it after its writes to `weights`; `memory` and `weights` are free when it returns.
+// out += transposed weights times rows [row, row_end) of a head; `view` begins at the block's column. All threads of
+// the block call it after their writes to `weights`; `memory` and `weights` may be overwritten when it returns.
 template <int kQuads>
 __device__ void AddWeighted(AttentionMemory& memory, const AttentionWeights& weights, const MatrixView<false>& view,
                             int row, int row_end, AttentionSums (&out)[kQuads]) {
@@ -133,7 +133,7 @@ __device__ void AddWeighted(AttentionMemory& memory, const AttentionWeights& wei
   }
 }
 
-// Writes the block's rows of a head: out[row] times factor(row in the block).
+// Writes the block's rows of a head: `out` times factor(row within the block).
 template <int kQuads, typename Factor>
 __device__ void WriteRows(const AttentionSums (&out)[kQuads], const AttentionRows& rows, const AttentionBlock& block,
                           int length, float* to, bool packed, const Factor& factor) {
@@ -153,7 +153,7 @@ __device__ void WriteRows(const AttentionSums (&out)[kQuads], const AttentionRow
   }
 }
 
-// One row of four weights of a thread's tile, as AddWeighted reads them.
+// Stores four weights of one row of a thread's tile in the layout of AddWeighted.
 __device__ inline void StoreWeights(AttentionWeights& weights, int row, int column, const float (&values)[4]) {
   StoreFour(&weights[row / 16][row % 16][column], 4, true, values);
 }

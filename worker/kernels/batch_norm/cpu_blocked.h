@@ -1,4 +1,4 @@
-// Batch normalisation over blocked channels, forward in training and backward: the channels of a block are the lanes.
+// Batch normalisation of values in blocked-channel layout, training and gradient: vectorised over a block's channels.
 //
 // Threading: called by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_KERNELS_BATCH_NORM_CPU_BLOCKED_H_
@@ -9,7 +9,7 @@
 
 namespace lockstep::device::cpu::LS_CODE {
 
-// REQUIRES: X, Y, dY and dX have the same layout of channel blocks of 8 or 16.
+// REQUIRES: X, Y, dY and dX have the same blocked layout, with blocks of 8 or 16 channels.
 void BlockedTraining(const HostCall& call);
 void BlockedGradient(const HostCall& call);
 

@@ -1,7 +1,7 @@
-// Batch normalisation of rows, X as [batch, channels]: the channels beside each other in memory are the lanes, where a
-// walk along one channel would touch a cache line for each value.
+// Batch normalisation of X [batch, channels]: vectorised over adjacent channels, since a walk along one channel would
+// touch a cache line per value.
 //
-// The sums are those of the other kernels, one value after another in float64: the same bits.
+// Sums are formed as in the other kernels, value by value in float64, and have the same bits.
 //
 // Threading: called by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_KERNELS_BATCH_NORM_CPU_COLUMNS_H_
@@ -12,7 +12,7 @@
 
 namespace lockstep::device::cpu::LS_CODE {
 
-// REQUIRES: X has nothing behind its channels.
+// REQUIRES: X has rank 2, or all dimensions behind the channels are 1.
 void ColumnsInference(const HostCall& call);
 void ColumnsTraining(const HostCall& call);
 void ColumnsGradient(const HostCall& call);

@@ -1,8 +1,10 @@
-// Images and weights as factors and results of tile_product.h, so that convolutions and their gradients are products
-// whose factors never exist in memory as matrices. Images are [samples, channels, plane]; product `batch` is that of
-// one group of channels.
+// Images and weights as factors and results of tile_product.h (implicit GEMM): convolutions and their gradients become
+// matrix products whose factors are never stored as matrices. Images are [samples, channels, plane]; there is one
+// product (`batch`) per group of channels.
 //
-// Threading: as of kernels.
+// Each factor states its two indices: `k`, over which the product sums, and `side`, its row or column.
+//
+// Threading: CUDA's execution model.
 #ifndef LOCKSTEP_WORKER_KERNELS_CONVOLUTION_CUDA_FACTORS_H_
 #define LOCKSTEP_WORKER_KERNELS_CONVOLUTION_CUDA_FACTORS_H_
 
@@ -14,17 +16,18 @@
 
 namespace lockstep::device::cuda {
 
-// What a convolution's factors and results have in common. x is what the window slides over.
+// The sizes of a convolution. The window slides over x.
 struct Convolution {
   WindowNumbers window;
   int samples;
-  int x_channels;  // of all groups, as the next one
-  int y_channels;
+  int x_channels;  // over all groups
+  int y_channels;  // over all groups
   int x_per_group;
   int y_per_group;
 };
 
-// k: channel of x and element of the window; side: sample and position of y. What the window reads there.
+// im2col of x. k: channel of x and element of the window; side: sample and position of y. The element of x that the
+// window reads there.
 struct WindowsOfX {
   static constexpr bool kAlongK = false;
   struct Place {
@@ -46,7 +49,7 @@ struct WindowsOfX {
       place.begin[q] = w.Begin(w.y.Split(&sample));
       const Point& b = place.begin[q];
       place.offset[q] = static_cast<int>(sample) * c.x_channels * w.x.volume + w.x.Offset(b.at[0], b.at[1], b.at[2]);
-      // No element of the window lies inside.
+      // Makes every element of the window lie outside.
       if (static_cast<int>(sample) >= c.samples) place.begin[q].at[0] = w.x.extent[0];
     }
     return place;
@@ -68,11 +71,12 @@ struct WindowsOfX {
   const float* x;
 };
 
-// k: channel of y and element of the window; side: sample and position of x. The y whose window reads x there.
+// The transpose of im2col, for the gradient of x. k: channel of y and element of the window; side: sample and position
+// of x. The element of y whose window reads x there.
 struct ReadersOfX {
   static constexpr bool kAlongK = false;
   struct Place {
-    Point ahead[4];  // of the first window's begin
+    Point ahead[4];  // distance from the begin of the first window
     int offset[4];
   };
 
@@ -91,7 +95,7 @@ struct ReadersOfX {
       LS_UNROLL
       for (int d = 0; d < 3; ++d) place.ahead[q].at[d] += w.before[d];
       place.offset[q] = static_cast<int>(sample) * c.y_channels * w.y.volume;
-      // Before every window.
+      // Before the first window, so that no window reads it.
       if (static_cast<int>(sample) >= c.samples) place.ahead[q].at[0] = -1;
     }
     return place;
@@ -120,8 +124,8 @@ struct ReadersOfX {
   const float* y;
 };
 
-// The weights [y channels, x channels of a group, window]; side: channel of x, k: channel of y and element of the
-// window.
+// The weights [y channels, x channels of a group, window], for the gradient of x. side: channel of x; k: channel of y
+// and element of the window.
 struct WeightsByX {
   static constexpr bool kAlongK = true;
   using Place = int;
@@ -147,7 +151,7 @@ struct WeightsByX {
   const float* w;
 };
 
-// y as it lies in memory; side: channel of y, k: sample and position.
+// y, for the gradient of the weights. side: channel of y; k: sample and position.
 struct ChannelsOfY {
   static constexpr bool kAlongK = true;
   using Place = int;
@@ -177,10 +181,11 @@ struct ChannelsOfY {
 
   Convolution c;
   const float* y;
-  bool packed;  // rows of y allow it
+  bool packed;  // the rows of y are aligned for LoadFour
 };
 
-// k: sample and position of y; side: channel of x and element of the window. What the window reads there.
+// im2col of x, transposed, for the gradient of the weights. k: sample and position of y; side: channel of x and element
+// of the window. The element of x that the window reads there.
 struct ElementsOfX {
   static constexpr bool kAlongK = true;
   struct Place {
@@ -201,7 +206,7 @@ struct ElementsOfX {
     LS_UNROLL
     for (int d = 0; d < 3; ++d) place.element.at[d] *= w.dilation[d];
     place.offset = static_cast<int>(channel) * w.x.volume;
-    // No window reads there.
+    // Outside of x for every window.
     if (static_cast<int>(channel) >= c.x_per_group) place.element.at[0] = w.x.extent[0] + w.before[0];
     return place;
   }
@@ -216,7 +221,7 @@ struct ElementsOfX {
       const int i0 = b.at[0] + place.element.at[0], i1 = b.at[1] + place.element.at[1];
       const int i2 = b.at[2] + place.element.at[2];
       to[q] = k + q < k_end && w.x.Holds(i0, i1, i2) ? x[offset + w.x.Offset(i0, i1, i2)] : 0.0f;
-      // The next position, maybe of the next row, layer or sample.
+      // Advance to the next position, with carry to row, layer and sample.
       if (++o.at[2] < w.y.extent[2]) continue;
       o.at[2] = 0;
       if (++o.at[1] < w.y.extent[1]) continue;
@@ -231,7 +236,7 @@ struct ElementsOfX {
   const float* x;
 };
 
-// Images as results: i is a channel of the group, j sample and position. Adds the channel's bias, if there are any.
+// An image as the result: i is a channel of the group, j sample and position. Adds the bias, if any, and applies ReLU.
 struct ImageResult {
   __device__ void Write(int64_t group, int i, int j, const float (&sums)[4]) const {
     if (i >= per_group) return;
@@ -263,9 +268,9 @@ struct ImageResult {
   int per_group;
   int volume;
   FastDivide by_volume;
-  int columns;  // samples times volume
+  int columns;  // samples * volume
   bool relu;
-  bool packed;  // planes allow it
+  bool packed;  // planes are aligned for StoreFour
 };
 
 }  // namespace lockstep::device::cuda

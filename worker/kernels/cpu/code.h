@@ -1,6 +1,7 @@
-// The own kernels are compiled once per instruction set, each time into a namespace of its own: `portable`, `avx2`,
-// `avx512`. This header names the one that is being compiled. Whatever these files include is compiled with them, so
-// none may leave a weak symbol behind (tests/tidy looks): functions that are inlined always or local to the file.
+// Checks that LS_CODE is defined. The CPU device's own kernels are compiled once per instruction set, each time into a
+// namespace of its own, LS_CODE: `portable`, `avx2` or `avx512`. Headers that these files include are compiled for that
+// instruction set too, so they must not leave weak symbols, which the linker could use in code for older CPUs:
+// functions are always_inline, static or in LS_CODE. tests/tidy checks this.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_CPU_CODE_H_

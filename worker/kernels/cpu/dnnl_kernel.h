@@ -1,7 +1,7 @@
-// One oneDNN primitive as a kernel, with its argument list prebuilt and its scratchpad in the plan's workspace. The
-// only folder that includes oneDNN's headers; their exceptions end here.
+// A oneDNN primitive as a kernel, with its argument list built in advance and its scratchpad in the plan's workspace.
+// Only the sources of oneDNN kernels include this header and oneDNN's; its exceptions become statuses here.
 //
-// Threading: as kernel.h.
+// Threading: kernels are owned by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_KERNELS_CPU_DNNL_KERNEL_H_
 #define LOCKSTEP_WORKER_KERNELS_CPU_DNNL_KERNEL_H_
 
@@ -23,17 +23,17 @@ struct DnnlContext {
   dnnl::stream stream;
 };
 
-// The description of a row-major value seen as `dims`; `dims` may split or merge dimensions of the value's shape.
+// The descriptor of a row-major value with dimensions `dims`, which may split or merge those of the value's shape.
 dnnl::memory::desc RowMajor(const dnnl::memory::dims& dims);
-// The description of an operand in the layout in which it exists, which is row-major or one made by ToLayout.
+// The descriptor of an operand in its present layout, which is row-major or was made by ToLayout.
 dnnl::memory::desc FromOperand(const Operand& operand, const dnnl::memory::dims& dims);
-// The layout of a value described as `desc`, whose row-major form is RowMajor(dims).
+// The layout of a value with descriptor `desc`, whose row-major form is RowMajor(dims).
 Layout ToLayout(const dnnl::memory::desc& desc, const dnnl::memory::dims& dims);
 
-// Runs `make`, turning oneDNN's exceptions into a status: Unimplemented where no implementation serves.
+// Runs `make` and turns oneDNN's exceptions into statuses: Unimplemented when no implementation serves.
 absl::StatusOr<std::unique_ptr<Kernel>> CatchDnnl(absl::FunctionRef<absl::StatusOr<std::unique_ptr<Kernel>>()> make);
 
-// What a primitive reads or writes: `arg` is oneDNN's number, `index` that of the node's input or output.
+// An argument of a primitive: `arg` is oneDNN's argument number, `index` the number of the node's input or output.
 struct DnnlSlot {
   int arg = 0;
   bool is_input = true;
@@ -46,7 +46,7 @@ std::unique_ptr<Kernel> MakeDnnlKernel(const DnnlContext& context, const dnnl::p
                                        std::string implementation, size_t scratchpad_bytes,
                                        const dnnl::memory::desc& scratchpad, std::vector<DnnlSlot> slots);
 
-// Attributes of every primitive: user-mode scratchpad, and the epilogue.
+// The attributes of every primitive: user-mode scratchpad, and the epilogue.
 dnnl::primitive_attr Attributes(Epilogue epilogue);
 
 // "dnnl:" and the name of the implementation.
@@ -55,8 +55,9 @@ std::string ImplementationName(const PrimitiveDesc& desc) {
   return std::string("dnnl:") + desc.impl_info_str();
 }
 
-// Walks the candidates until the one that a kernel plan names. An empty name takes the first. REQUIRES: the operation's
-// description that `desc` was made from is still alive, because oneDNN reads it again for every candidate.
+// Advances `desc` to the implementation called `wanted`; an empty name takes the first one. InvalidArgument when there
+// is none of that name. REQUIRES: the operation descriptor from which `desc` was made is alive, since oneDNN reads it
+// for every candidate.
 template <typename PrimitiveDesc>
 absl::Status SelectImplementation(PrimitiveDesc& desc, const std::string& wanted) {
   if (wanted.empty()) return absl::OkStatus();
@@ -71,7 +72,7 @@ absl::Status SelectImplementation(PrimitiveDesc& desc, const std::string& wanted
   return absl::OkStatus();
 }
 
-// The kernels, by family: an error says why oneDNN cannot serve the node.
+// Make a kernel for a node of the family, or return an error that says why oneDNN cannot serve it.
 absl::StatusOr<std::unique_ptr<Kernel>> MakeDnnlProduct(const DnnlContext& context, const KernelRequest& request);
 absl::StatusOr<std::unique_ptr<Kernel>> MakeDnnlConvolution(const DnnlContext& context, const KernelRequest& request);
 absl::StatusOr<std::unique_ptr<Kernel>> MakeDnnlReorder(const DnnlContext& context, const ReorderRequest& request);

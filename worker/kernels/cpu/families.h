@@ -1,4 +1,4 @@
-// The own kernels by family, for one instruction set.
+// The CPU device's own kernels by family, for one instruction set.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_CPU_FAMILIES_H_
@@ -11,13 +11,14 @@
 
 namespace lockstep::device::cpu::LS_CODE {
 
-// REQUIRES: they are the attributes of the request's op.
+// REQUIRES: Attributes is the type of the op's attributes.
 template <typename Attributes>
 [[gnu::always_inline]] inline const Attributes& AttributesOf(const KernelRequest& request) {
   return *std::get_if<Attributes>(&request.node->attributes);
 }
 
-// The request's shapes may exclude a function.
+// Each function returns the kernel function for a request of its family; an empty one for other ops, and for element
+// types and shapes that it does not serve. FindOwn (own_kernels.cc) asks most of them only for requests of F32.
 OwnFunction OwnElementwise(const KernelRequest& request);
 OwnFunction OwnMath(const KernelRequest& request);
 OwnFunction OwnLogic(const KernelRequest& request);
@@ -31,7 +32,6 @@ OwnFunction OwnReduction(const KernelRequest& request);
 OwnFunction OwnReductionGrad(const KernelRequest& request);
 OwnFunction OwnIndexing(const KernelRequest& request);
 OwnFunction OwnLoss(const KernelRequest& request);
-// These look at all element types themselves.
 OwnFunction OwnIntegers(const KernelRequest& request);
 OwnFunction OwnIntegerSum(const KernelRequest& request);
 OwnFunction OwnMovement(const KernelRequest& request);
@@ -45,7 +45,7 @@ OwnFunction OwnPadding(const KernelRequest& request);
 OwnFunction OwnResize(const KernelRequest& request);
 OwnFunction OwnLayerNorm(const KernelRequest& request);
 OwnFunction OwnSoftmax(const KernelRequest& request);
-// Where planes follow the axis.
+// Softmax along an axis with further dimensions behind it.
 OwnFunction OwnPlaneSoftmax(const KernelRequest& request);
 OwnFunction OwnAttention(const KernelRequest& request);
 

@@ -1,4 +1,4 @@
-// Sums that the compiler can vectorise and whose order never changes.
+// Sums in a fixed order that the compiler can vectorise.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_CPU_LANE_SUM_H_
@@ -12,8 +12,8 @@ namespace lockstep::device::cpu::LS_CODE {
 
 inline constexpr int64_t kLanes = 32;
 
-// Sum of value(i) for i in [0, count): lane l takes l, l + 32, ...; then the upper half of the lanes is added to the
-// lower until one is left.
+// The sum of value(i) for i in [0, count) in float64. Lane l sums elements l, l + 32, ...; then the upper half of the
+// lanes is added to the lower half until one is left.
 template <typename Value>
 double LaneSum(int64_t count, const Value& value) {
   double lanes[kLanes] = {};
@@ -28,7 +28,7 @@ double LaneSum(int64_t count, const Value& value) {
   return lanes[0];
 }
 
-// The largest of `count` >= 1 numbers; not defined where one of them is NaN.
+// The largest of `count` >= 1 numbers; unspecified if one of them is NaN.
 inline float LaneMax(const float* x, int64_t count) {
   float lanes[kLanes];
   for (float& lane : lanes) lane = x[0];

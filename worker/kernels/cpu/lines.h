@@ -13,13 +13,14 @@
 
 namespace lockstep::device::cpu::LS_CODE {
 
-// Rows, or lines, of so many elements for one thread.
+// The grain of ParallelFor over rows or lines of `elements` elements each.
 [[gnu::always_inline]] inline int64_t GrainOf(int64_t elements) {
   constexpr int64_t kElements = 16384;
   return std::max<int64_t>(1, kElements / std::max<int64_t>(1, elements));
 }
 
-// body(offset of the first line's first element, the number of that line, count) for up to `most` neighbouring lines.
+// Calls body(offset, first, count) for groups of up to `most` adjacent lines: `first` is the number of the first line,
+// `offset` that of its first element, `count` the number of lines.
 template <typename Body>
 [[gnu::always_inline]] inline void ForLines(const AxisExtents& e, int64_t most, const Body& body) {
   const int64_t blocks = (e.inner + most - 1) / most;

@@ -1,6 +1,7 @@
-// The CPU's own loops, F32 only: what oneDNN has not, or serves by reference code. Written so that the compiler can
-// vectorise them, and compiled once per instruction set (code.h). The formulas and the order of every sum are the same
-// in all of them, and sums run in fixed blocks, so that no bit depends on the instruction set or the threads.
+// The CPU device's own kernels, for ops that oneDNN lacks or runs by reference code. They are written so that the
+// compiler can vectorise them, and compiled once per instruction set (code.h). Formulas and the order of sums are the
+// same in all of them, and sums run in fixed blocks, so that no bit depends on the number of threads, nor, except for
+// fused multiply-add in attention, on the instruction set.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_CPU_OWN_KERNELS_H_
@@ -10,13 +11,13 @@
 
 namespace lockstep::device::cpu {
 
-// A function and the name under which kernel plans know it.
+// A kernel function and its name in kernel plans.
 struct OwnFunction {
   HostFunction function = nullptr;  // null where there is none
   const char* name = "";
-  // True for element-wise functions, which run over a blocked value as it lies.
+  // True for element-wise functions, which work on the elements of a blocked value in memory order.
   bool any_layout = false;
-  // True for functions that take blocked channels (Layout::channel_block) of their largest operands.
+  // True for functions that accept blocked channels (Layout::channel_block) in their largest operands.
   bool channel_blocks = false;
   size_t workspace_bytes = 0;
   // Why there is no function for a node of an op that the own kernels serve; null: they do not serve the op.

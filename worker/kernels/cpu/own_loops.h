@@ -1,6 +1,6 @@
-// The loops of the CPU's element-wise kernels over operands of one shape. An output may lie where an input does:
-// element i of the inputs is read before element i of the output is written, which is what lets the compiler take
-// several at once.
+// Loops of element-wise CPU kernels over operands of equal shape. The output may be the same memory as an input, since
+// element i of the inputs is read before element i of the output is written; `ivdep` tells the compiler that it may
+// vectorise nevertheless.
 //
 // Threading: called by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_KERNELS_CPU_OWN_LOOPS_H_
@@ -13,7 +13,7 @@
 
 namespace lockstep::device::cpu::LS_CODE {
 
-// Elements below which another thread does not pay.
+// The fewest elements for which another thread is worth its start.
 inline constexpr int64_t kGrain = 16384;
 
 // y[i] = op(x[i])

@@ -1,4 +1,4 @@
-// Splits independent work over the owner's OpenMP threads. What a chunk computes may not depend on where it begins.
+// Splits independent work over the owner's OpenMP threads. Results must not depend on where the parts begin.
 //
 // Threading: called by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_KERNELS_CPU_PARALLEL_H_
@@ -13,8 +13,8 @@
 
 namespace lockstep::device::cpu::LS_CODE {
 
-// Calls body(begin, end) for parts that cover [0, count). Parts have at least `grain` elements where there are so many:
-// below that, starting threads costs more than they save.
+// Calls body(begin, end) for parts that cover [0, count). Parts have at least `grain` elements (unless count is
+// smaller), since starting a thread for fewer costs more than it saves. Blocks until all are done.
 template <typename Body>
 void ParallelFor(int64_t count, int64_t grain, const Body& body) {
   const int64_t parts = std::min<int64_t>(omp_get_max_threads(), std::max<int64_t>(1, count / grain));

@@ -1,10 +1,10 @@
-// Folding one value of each thread into one for all of them, over a warp and over a block.
+// Reductions over a warp and over a block: fold one value per thread into one result, which every thread gets.
 //
 // Invariants
-//   * The tree is fixed: lanes at distance 16, 8, 4, 2, 1, then warps in their order. Every thread gets the same bits.
-//   * A fold is commutative, and the caller minds that it may not be associative.
+//   * The tree is fixed: lanes at distance 16, 8, 4, 2, 1, then warps in order. Every thread gets the same bits.
+//   * The fold must be commutative; it need not be associative, since the tree is fixed.
 //
-// Threading: as of kernels: every thread of the warp, or of the block, makes the call.
+// Threading: CUDA's execution model: every thread of the warp, or of the block, makes the call.
 #ifndef LOCKSTEP_WORKER_KERNELS_CUDA_BLOCK_REDUCE_H_
 #define LOCKSTEP_WORKER_KERNELS_CUDA_BLOCK_REDUCE_H_
 
@@ -16,7 +16,7 @@
 
 namespace lockstep::device::cuda {
 
-// The value of the lane whose number differs by `bits`. T is trivially copyable, of whole words of 4 bytes.
+// The value of the lane whose number differs by the xor mask `bits`.
 template <typename T>
 __device__ T ShuffleXor(T value, int bits) {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % sizeof(uint32_t) == 0);
@@ -45,7 +45,7 @@ __device__ T BlockFold(T value, Fold fold) {
   constexpr int kWarps = kThreads / kWarp;
   value = WarpFold(value, fold);
   if constexpr (kWarps > 1) {
-    // As words: shared memory has no constructors.
+    // Declared as words, since __shared__ variables must not have constructors.
     __shared__ uint64_t words[(kWarps * sizeof(T) + 7) / 8];
     T* of_warp = reinterpret_cast<T*>(words);
     if (threadIdx.x % kWarp == 0) of_warp[threadIdx.x / kWarp] = value;
@@ -53,7 +53,7 @@ __device__ T BlockFold(T value, Fold fold) {
     value = of_warp[0];
     LS_UNROLL
     for (int w = 1; w < kWarps; ++w) value = fold(value, of_warp[w]);
-    // Nobody writes the next fold's values before everybody has read these.
+    // No thread writes the values of the next fold before all have read these.
     __syncthreads();
   }
   return value;

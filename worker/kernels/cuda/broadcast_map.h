@@ -1,9 +1,9 @@
-// Kernels that compute a result from operands that broadcast to its shape, as numpy does it.
+// Element-wise kernels over operands that broadcast to the shape of the result, as in numpy.
 //
-// Neighbouring dimensions along which every operand does the same are taken as one, so that equal shapes are one row, a
-// scalar is one number for a row, and a bias one row for all of them.
+// Adjacent dimensions along which each operand is contiguous or constant are merged: operands of equal shapes are one
+// long row, and a bias is one row that is repeated.
 //
-// Threading: as device.h.
+// Threading: called by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_KERNELS_CUDA_BROADCAST_MAP_H_
 #define LOCKSTEP_WORKER_KERNELS_CUDA_BROADCAST_MAP_H_
 
@@ -21,10 +21,10 @@ namespace lockstep::device::cuda {
 
 template <int kOperands>
 struct BroadcastRows {
-  bool fits = true;  // not more dimensions than a kernel takes
+  bool fits = true;  // false: too many dimensions for a kernel
   int64_t rows = 1;
   int64_t width = 1;
-  bool varies[kOperands] = {};  // along a row; else it is one number
+  bool varies[kOperands] = {};  // along a row; else constant within it
   OuterDimensions<kOperands> outer;
 };
 
@@ -36,8 +36,8 @@ BroadcastRows<kOperands> BroadcastRowsOf(const Shape& to, const std::array<const
     made.rows = 0;
     return made;
   }
-  int64_t extent = 1;              // of the dimension that is being put together
-  int64_t begins[kOperands] = {};  // how far it steps in each operand: 0 where that does not vary
+  int64_t extent = 1;              // of the dimension being merged
+  int64_t begins[kOperands] = {};  // its step in each operand; 0 where the operand is constant
   int64_t sizes[kOperands];
   std::fill_n(sizes, kOperands, 1);
   bool first = true;
@@ -107,13 +107,13 @@ __global__ void BroadcastKernel(BroadcastRows<sizeof...(T)> shape, Formula formu
   }
 }
 
-// Queues y = formula(x...), with operands of the given shapes. An operand of y's shape may lie at y. REQUIRES:
+// Queues y = formula(x...) over broadcast operands. An operand of y's shape may be the same memory as y. REQUIRES:
 // `shape.fits`.
 template <typename Result, typename Formula, typename... T>
 absl::Status BroadcastMap(StreamHandle stream, const BroadcastRows<sizeof...(T)>& shape, Formula formula, Result* y,
                           const T*... x) {
   if (shape.rows == 0) return absl::OkStatus();
-  // Wide types gain nothing from packs, and each kind of kernel takes its time to compile.
+  // Packs do not speed up wide types, and each instantiation costs compile time.
   if constexpr (sizeof(Result) <= 4 && ((sizeof(T) <= 4) && ...)) {
     if (shape.width % kPack == 0 && IsPackable(y) && (IsPackable(x) && ...)) {
       return Launch(stream, RowsShape(shape.rows, shape.width / kPack), &BroadcastKernel<kPack, Result, Formula, T...>,
@@ -124,7 +124,7 @@ absl::Status BroadcastMap(StreamHandle stream, const BroadcastRows<sizeof...(T)>
                 y, x...);
 }
 
-// The rows of a call's first output over the inputs of these numbers.
+// The BroadcastRows of an output of shape `to` and the inputs `numbers`.
 template <int kOperands>
 BroadcastRows<kOperands> RowsOfInputs(const Shape& to, const std::vector<Operand>& inputs,
                                       const std::array<size_t, kOperands>& numbers) {
@@ -133,7 +133,7 @@ BroadcastRows<kOperands> RowsOfInputs(const Shape& to, const std::vector<Operand
   return BroadcastRowsOf<kOperands>(to, shapes);
 }
 
-// Y = formula(A, B): a launch function for a formula that is made from the call.
+// A LaunchFunction for Y = Formula(call)(A, B).
 template <typename A, typename B, typename Result, typename Formula>
 absl::Status BroadcastTwo(const DeviceCall& call, StreamHandle stream) {
   return BroadcastMap(stream, RowsOfInputs<2>(call.out_shape(0), call.input_infos, {0, 1}), Formula(call),

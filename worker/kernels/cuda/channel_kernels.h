@@ -1,6 +1,6 @@
-// Epilogues of convolutions by libraries that do not fuse them: a bias per channel, and sums per channel.
+// Kernels for what cuDNN does not fuse into a convolution: adding a bias per channel, and summing per channel.
 //
-// Threading: as device.h.
+// Threading: called by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_KERNELS_CUDA_CHANNEL_KERNELS_H_
 #define LOCKSTEP_WORKER_KERNELS_CUDA_CHANNEL_KERNELS_H_
 
@@ -13,20 +13,21 @@
 
 namespace lockstep::device::cuda {
 
-// A value [N, C, d...] of F32 or BF16, and how it lies.
+// A value [N, C, d...] of F32 or BF16 and its layout.
 struct ChannelValue {
   DType dtype = DType::kF32;
   Shape shape;
   bool channels_last = false;
 };
 
-// Whether the kernels serve it.
+// Whether the kernels serve the value.
 bool FitsPerChannel(const ChannelValue& value);
 
 // Queues y[n, c, ...] += bias[c].
 absl::Status AddPerChannel(StreamHandle stream, const ChannelValue& value, const std::byte* bias, std::byte* y);
 
-// Queues sums[c] = sum of all y[n, c, ...], in an order that follows from shape and layout alone. Gathered in float32.
+// Queues sums[c] = the sum of all y[n, c, ...], accumulated in float32 in an order that depends only on shape and
+// layout. `workspace`: SumPerChannelBytes.
 absl::Status SumPerChannel(StreamHandle stream, const ChannelValue& value, const std::byte* y, std::byte* sums,
                            std::byte* workspace);
 size_t SumPerChannelBytes(const ChannelValue& value);

@@ -1,8 +1,8 @@
-// Values whose channels lie last: [N, C, d...] as [N, d..., C], which is how a GPU's matrix units read images. A plan
-// has such values where cuDNN asks for them, and own kernels keep what they compute from them as it is.
+// Channels-last layout: [N, C, d...] stored as [N, d..., C], the layout in which tensor cores read images. Plans
+// contain such values where cuDNN asks for them, and own kernels pass the layout on to their results.
 //
 // Invariants
-//   * A value whose elements lie alike either way is row-major: nothing is moved for a name.
+//   * A value whose elements are in the same order in both layouts counts as row-major, so that it is never reordered.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_CUDA_CHANNELS_LAST_H_
@@ -19,21 +19,21 @@ namespace lockstep::device::cuda {
 
 Layout ChannelsLast(DType dtype, const Shape& shape);
 inline bool IsChannelsLast(const Operand& operand) { return operand.present && !operand.layout.row_major(); }
-// [N, C, d...] to [N, d..., C]. REQUIRES: there are N and C.
+// [N, C, d...] to [N, d..., C]. REQUIRES: rank >= 2.
 Shape WithChannelsLast(const Shape& shape);
 
-// The channels of [N, C, d...] as rows, whose elements are all that a channel has; `last`: they lie last.
+// The rows are the channels of [N, C, d...], with all elements of a channel; `last`: the value is channels-last.
 RowPlan PlanChannels(const Shape& shape, bool last);
 
-// A request as the own kernels take it: operands have the layouts in which the kernel will read and write them.
+// A request for an own kernel, with the layouts in which the kernel will read its inputs and write its outputs.
 struct OwnRequest {
   KernelRequest request;
   std::vector<Layout> inputs;
   std::vector<Layout> outputs;
 };
 
-// Channels last where an input is and the node may and can keep it so: element by element, over channels, over windows.
-// What works element by element sees shapes in the order of memory. Else all is row-major.
+// Chooses channels-last layouts if an input has that layout, the request allows it, and the op is element-wise or works
+// on channels or windows; else all operands are row-major. An element-wise op gets shapes in memory order.
 OwnRequest PlaceChannels(const KernelRequest& request);
 
 }  // namespace lockstep::device::cuda

@@ -1,4 +1,4 @@
-// From an element type to the C++ type that kernels compute it with.
+// Dispatch from a DType to the C++ type with which a kernel computes.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_CUDA_ELEMENT_TYPES_H_
@@ -13,11 +13,11 @@
 
 namespace lockstep::device::cuda {
 
-// Names a type in an argument.
+// Passes a type as an argument.
 template <typename T>
 struct Type {};
 
-// What elements of T are computed with: those of BF16 are floats that are rounded where they are stored.
+// The type in which elements of T are computed: float for BF16, rounded when stored.
 template <typename T>
 using Computed = std::conditional_t<std::is_same_v<T, Bf16>, float, T>;
 
@@ -42,7 +42,7 @@ OwnFunction ForFloating(DType dtype, Make make) {
   }
 }
 
-// The same, and for I64, I32, I8 and U8.
+// ForFloating, and also I64, I32, I8 and U8.
 template <typename Make>
 OwnFunction ForNumber(DType dtype, Make make) {
   switch (dtype) {
@@ -59,7 +59,7 @@ OwnFunction ForNumber(DType dtype, Make make) {
   }
 }
 
-// ForFloating and ForNumber, and for BF16, whose kernels compute with Computed<T>.
+// ForFloating and ForNumber, and also BF16, whose kernels compute in Computed<T>.
 template <typename Make>
 OwnFunction ForFloatingOrBf16(DType dtype, Make make) {
   return dtype == DType::kBF16 ? make(Type<Bf16>()) : ForFloating(dtype, make);
@@ -69,7 +69,7 @@ OwnFunction ForNumberOrBf16(DType dtype, Make make) {
   return dtype == DType::kBF16 ? make(Type<Bf16>()) : ForNumber(dtype, make);
 }
 
-// ForNumber, and for BOOL.
+// ForNumber, and also BOOL.
 template <typename Make>
 OwnFunction ForNumberOrBool(DType dtype, Make make) {
   return dtype == DType::kBool ? make(Type<bool>()) : ForNumber(dtype, make);

@@ -1,7 +1,8 @@
-// Sums of e^x that never overflow, gathered in one pass: what softmaxes and cross entropy read their rows for.
+// Sums of e^x in one pass without overflow (online softmax; Milakov and Gimelshein, 2018), for softmax and cross
+// entropy.
 //
-// A sum is kept relative to the largest exponent so far. As in the reference, a row with NaN or +infinity, or of
-// -infinity alone, makes every result of the row NaN.
+// A sum is stored relative to the largest exponent so far. As in the reference, a row that contains NaN or +infinity,
+// or only -infinity, gives NaN.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_CUDA_EXP_SUM_H_
@@ -13,14 +14,14 @@
 
 namespace lockstep::device::cuda {
 
-// sum * e^largest
+// Represents sum * e^largest.
 struct ExpSum {
   float largest;
   float sum;
 
   LS_HD static ExpSum OfNothing() { return {-std::numeric_limits<float>::infinity(), 0.0f}; }
 
-  // With e^x more: one exponential, of what is not positive.
+  // Adds e^x, with one exponential of a non-positive argument.
   LS_HD ExpSum Plus(float x) const {
     if (x == -std::numeric_limits<float>::infinity()) return *this;
     const float distance = x - largest;

@@ -1,5 +1,5 @@
-// The own kernels by family. Each function answers for its ops, and gives an empty answer for others and for element
-// types that it does not serve.
+// The CUDA device's own kernels by family. Each function returns the launch function for a request of its family; an
+// empty one for other ops and for element types that it does not serve.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_CUDA_FAMILIES_H_
@@ -11,7 +11,7 @@
 
 namespace lockstep::device::cuda {
 
-// REQUIRES: they are the attributes of the request's op.
+// REQUIRES: Attributes is the type of the op's attributes.
 template <typename Attributes>
 const Attributes& AttributesOf(const KernelRequest& request) {
   return *std::get_if<Attributes>(&request.node->attributes);
@@ -23,7 +23,7 @@ OwnFunction OwnActivation(const KernelRequest& request);
 OwnFunction OwnProduct(const KernelRequest& request);
 // Conv, ConvTranspose and the gradients.
 OwnFunction OwnConvolution(const KernelRequest& request);
-// Maxima and averages over windows and whole planes, and their gradients.
+// Max and average pooling, over windows and global, and their gradients.
 OwnFunction OwnPooling(const KernelRequest& request);
 // Attention and its gradient.
 OwnFunction OwnAttention(const KernelRequest& request);
@@ -31,27 +31,27 @@ OwnFunction OwnAttention(const KernelRequest& request);
 OwnFunction OwnResize(const KernelRequest& request);
 // Einsum and its gradient.
 OwnFunction OwnEinsum(const KernelRequest& request);
-// Functions of one number, scaling, dropout.
+// Unary functions, scaling, dropout.
 OwnFunction OwnElementwise(const KernelRequest& request);
 // Random numbers.
 OwnFunction OwnRandom(const KernelRequest& request);
-// Arithmetic over operands that broadcast, the choice between two of them.
+// Arithmetic over broadcast operands, Where.
 OwnFunction OwnBroadcast(const KernelRequest& request);
 // Comparisons, logic, casts.
 OwnFunction OwnLogic(const KernelRequest& request);
 // Powers.
 OwnFunction OwnPower(const KernelRequest& request);
-// Strided copies: transposing, slicing, joining and the like.
+// Strided copies: Transpose, Slice, Concat and the like.
 OwnFunction OwnMovement(const KernelRequest& request);
 // Padding.
 OwnFunction OwnPadding(const KernelRequest& request);
-// Triangles, reversed sequences, one-hot vectors.
+// Trilu, ReverseSequence, OneHot.
 OwnFunction OwnPlacement(const KernelRequest& request);
 // Gathers and scatters.
 OwnFunction OwnIndexing(const KernelRequest& request);
 
-// Rows: normalisations of channels, groups and rows; losses and what is counted of labels; rankings and running sums;
-// reductions; softmaxes.
+// Kernels over rows: batch, group and layer normalisation; losses and metrics; ArgMax, TopK, CumSum; reductions;
+// softmax.
 OwnFunction OwnBatchNorm(const KernelRequest& request);
 OwnFunction OwnGroupNorm(const KernelRequest& request);
 OwnFunction OwnLayerNorm(const KernelRequest& request);

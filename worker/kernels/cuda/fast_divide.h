@@ -1,6 +1,6 @@
-// Division by a number that is known before a kernel starts but not when it is compiled: a multiplication and a shift
-// in place of some thirty instructions. After Granlund and Montgomery, "Division by invariant integers using
-// multiplication" (1994).
+// Division by a divisor that is known at the launch of a kernel but not at compile time: a multiplication and a shift
+// instead of some thirty instructions. Granlund and Montgomery, "Division by invariant integers using multiplication"
+// (1994).
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_CUDA_FAST_DIVIDE_H_
@@ -29,7 +29,7 @@ class FastDivide {
   LS_HD uint32_t Quotient(uint32_t x) const {
     return (static_cast<uint32_t>((uint64_t{x} * factor_) >> 32) + x) >> shift_;
   }
-  // Leaves the quotient in `x` and returns the remainder: the innermost index of a position of nested extents.
+  // Replaces *x by the quotient and returns the remainder: splits the innermost coordinate off a flat index.
   LS_HD uint32_t Split(uint32_t* x) const {
     const uint32_t quotient = Quotient(*x);
     const uint32_t remainder = *x - quotient * divisor_;
@@ -43,7 +43,7 @@ class FastDivide {
   uint32_t shift_ = 0;
 };
 
-// Divides numbers of 64 bits: those in [0, 2^31) as fast, others as they are.
+// Divides 64-bit numbers: by FastDivide when dividend and divisor are below 2^31, else by the hardware.
 class WideDivide {
  public:
   WideDivide() = default;
@@ -56,7 +56,7 @@ class WideDivide {
   LS_HD int64_t Quotient(int64_t x) const {
     return (x | divisor_) <= FastDivide::kMost ? fast_.Quotient(static_cast<uint32_t>(x)) : x / divisor_;
   }
-  // As FastDivide's.
+  // As FastDivide::Split.
   LS_HD int64_t Split(int64_t* x) const {
     const int64_t quotient = Quotient(*x);
     const int64_t remainder = *x - quotient * divisor_;

@@ -1,5 +1,5 @@
-// Elements of an integer type that is known when a kernel is launched: one kernel serves all of them, since integer ops
-// are rare and small where networks are trained.
+// Access to elements of an integer type that is chosen at launch. One kernel then serves all integer types, which saves
+// compile time; integer ops are rare and small in training.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_CUDA_INTEGER_ELEMENTS_H_
@@ -56,7 +56,7 @@ class IntegerElements {
   DType dtype_;
 };
 
-// The same for elements that are stored as T, float or Bf16, so that a body may be written once.
+// The same interface for elements stored as T = float or Bf16, so that a kernel body is written once.
 template <typename T>
 class FloatingElements {
  public:
@@ -75,7 +75,7 @@ class FloatingElements {
 using FloatElements = FloatingElements<float>;
 using Bf16Elements = FloatingElements<Bf16>;
 
-// The sum of two elements. Unsigned arithmetic wraps around where signed overflow is undefined.
+// The sum of two elements. Integers wrap around, by unsigned arithmetic.
 LS_HD inline double Plus(double a, double b) { return a + b; }
 LS_HD inline int64_t Plus(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));

@@ -1,9 +1,9 @@
-// Kernels that compute element i of a result from elements i of its operands.
+// Element-wise kernels over operands of equal shape.
 //
-// A formula is a trivially copyable struct whose call operator is LS_HD; the host makes it from the call, whose
-// attributes it may read.
+// A formula is a trivially copyable struct with an LS_HD call operator; the host constructs it from the DeviceCall,
+// whose attributes it may read.
 //
-// Threading: as device.h.
+// Threading: called by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_KERNELS_CUDA_MAP_H_
 #define LOCKSTEP_WORKER_KERNELS_CUDA_MAP_H_
 
@@ -15,7 +15,7 @@
 
 namespace lockstep::device::cuda {
 
-// Elements that a thread takes at once: 16 bytes of the widest type.
+// Elements that a thread loads or stores at once.
 template <typename T, int kCount>
 struct alignas(sizeof(T) * kCount) Pack {
   T values[kCount];
@@ -28,8 +28,8 @@ bool IsPackable(const T* address) {
   return reinterpret_cast<uintptr_t>(address) % (sizeof(T) * kPack) == 0;
 }
 
-// y = formula(x...) over `count` elements, kPack at a time, and the last ones singly. REQUIRES: every address is
-// packable.
+// y = formula(x...) over `count` elements, kPack at a time and the remainder singly. REQUIRES: every address
+// IsPackable.
 template <typename Result, typename Formula, typename... T>
 __global__ void MapPacksKernel(int64_t count, Formula formula, Result* y, const T*... x) {
   const int64_t packs = count / kPack;
@@ -53,7 +53,7 @@ __global__ void MapKernel(int64_t count, Formula formula, Result* y, const T*...
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) y[i] = formula(x[i]...);
 }
 
-// Queues y[i] = formula(x[i]...) for every i in [0, count). An operand may lie at y.
+// Queues y[i] = formula(x[i]...) for every i in [0, count). An operand may be the same memory as y.
 template <typename Result, typename Formula, typename... T>
 absl::Status Map(StreamHandle stream, int64_t count, Formula formula, Result* y, const T*... x) {
   if (count == 0) return absl::OkStatus();
@@ -64,8 +64,7 @@ absl::Status Map(StreamHandle stream, int64_t count, Formula formula, Result* y,
   return Launch(stream, shape, &MapKernel<Result, Formula, T...>, count, formula, y, x...);
 }
 
-// Output 0 from input 0, and from inputs 0 and 1 of its shape: launch functions for a formula that is made from the
-// call.
+// LaunchFunctions that compute output 0 by Formula(call) from input 0, or from inputs 0 and 1 of the same shape.
 template <typename T, typename Formula>
 absl::Status MapOne(const DeviceCall& call, StreamHandle stream) {
   return Map(stream, NumElements(call.out_shape(0)), Formula(call), call.out<T>(0), call.in<T>(0));

@@ -1,6 +1,6 @@
-// Row-major matrices in memory as factors and results of tile_product.h, and how those of a batch follow each other.
+// Row-major matrices and batches of them as factors and results of tile_product.h.
 //
-// Threading: as of kernels.
+// Threading: CUDA's execution model.
 #ifndef LOCKSTEP_WORKER_KERNELS_CUDA_MATRIX_FACTOR_H_
 #define LOCKSTEP_WORKER_KERNELS_CUDA_MATRIX_FACTOR_H_
 
@@ -12,15 +12,15 @@
 
 namespace lockstep::device::cuda {
 
-// Where matrix `index` of a batch begins, in elements: nested runs, the innermost first, each with a distance of its
-// own; 0 where the operand broadcasts.
+// The offset in elements of each matrix of a batch. The batch dimensions are merged into nested runs, innermost first,
+// each with its own stride; 0 where the operand broadcasts.
 struct BatchOffsets {
   static constexpr int kMostRuns = 6;
 
   __device__ int64_t At(int index) const {
     auto rest = static_cast<uint32_t>(index);
     int64_t offset = 0;
-    // Unrolled, so that nothing is indexed at run time, which would put a copy into local memory.
+    // Unrolled, since run-time indexing would copy the arrays to local memory.
     LS_UNROLL
     for (int r = 0; r < kMostRuns; ++r) {
       if (r < runs) offset += static_cast<int64_t>(extents[r].Split(&rest)) * strides[r];
@@ -33,8 +33,8 @@ struct BatchOffsets {
   int runs = 0;
 };
 
-// Four elements that lie side by side at `from`, of which `count` are there; zeros for the others. `packed`: `from` is
-// aligned to them.
+// Loads four adjacent elements, of which the first `count` exist; zeros for the others. `packed`: `from` is aligned to
+// 16 bytes.
 __device__ inline void LoadFour(const float* from, int count, bool packed, float (&to)[4]) {
   if (packed && count >= 4) {
     const auto four = *reinterpret_cast<const Pack<float, 4>*>(from);
@@ -56,19 +56,20 @@ __device__ inline void StoreFour(float* to, int count, bool packed, const float 
   }
 }
 
-// Whether rows `pitch` apart that begin at `address` allow packed access.
+// Whether all rows from `address` on, `pitch` elements apart, are aligned for packed access.
 template <typename T>
 bool RowsArePackable(const T* address, int64_t pitch) {
   return IsPackable(address) && pitch % kPack == 0;
 }
 
-// A matrix whose side has `extent` indices. kAlong: stored [side, k]; else [k, side]; rows are `pitch` apart.
+// A factor stored as a matrix: [side, k] with kAlong, else [k, side]; rows are `pitch` elements apart. `extent`: the
+// number of indices of the side.
 template <bool kAlong>
 struct MatrixView {
   static constexpr bool kAlongK = kAlong;
   struct Place {
-    const float* data;  // of the row, or the column of the first row
-    int count;          // of the four, or of the one, that are there
+    const float* data;  // first element of the row (kAlong), or of the column in row 0
+    int count;          // side indices from here to the end of the side
   };
 
   __device__ Place At(int i) const { return {data + (kAlong ? i * pitch : i), extent - i}; }
@@ -83,10 +84,10 @@ struct MatrixView {
   const float* data;
   int64_t pitch;
   int extent;
-  bool packed;  // every row allows it
+  bool packed;  // every row is aligned for LoadFour
 };
 
-// The matrices of a batch.
+// A batch of matrices as a factor.
 template <bool kAlong>
 struct MatrixFactor {
   MatrixFactor(const float* data, int64_t pitch, int64_t extent, const BatchOffsets& batch = {})
@@ -104,7 +105,7 @@ struct MatrixFactor {
   BatchOffsets batch;
 };
 
-// Results that lie behind each other: y = relu?(alpha * product + beta * c).
+// Results stored contiguously as [product, m, n]: y = relu?(alpha * product + beta * c).
 struct MatrixResult {
   __device__ void Write(int64_t product, int i, int j, const float (&sums)[4]) const {
     if (i >= m || j >= n) return;

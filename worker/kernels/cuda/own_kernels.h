@@ -1,8 +1,8 @@
-// The own CUDA kernels: one for every op, so that no op depends on a library. Functions that launch them, chosen by
-// request; the node's shapes become numbers for the kernel when it is launched.
+// The project's own CUDA kernels: one for every op, so that no op depends on a library. A request selects a function
+// that launches the kernel and passes it the node's shapes as numbers.
 //
 // Invariants
-//   * The order of every sum follows from shapes alone. No atomics.
+//   * The order of every sum depends on shapes alone. There are no atomics.
 //   * Bits are the same on a GPU and in host execution.
 //
 // Threading: immutable.
@@ -17,18 +17,18 @@
 
 namespace lockstep::device::cuda {
 
-// One node with its shapes and the device addresses of this binding.
+// A node with its shapes and the bound addresses, which are in device memory.
 using DeviceCall = HostCall;
 
-// Queues a call's work. Must not allocate device memory or wait.
+// Queues the work of a call. Must not allocate device memory or wait.
 using LaunchFunction = absl::Status (*)(const DeviceCall& call, StreamHandle stream);
 
-// A function and the name under which kernel plans know it ("own:" in front).
+// A launch function and its name in kernel plans, without the prefix "own:".
 struct OwnFunction {
   LaunchFunction launch = nullptr;  // null where there is none
   const char* name = "";
   size_t workspace_bytes = 0;
-  // What the function applies to its first output; a family that fuses answers with what the request asks.
+  // The epilogue that the function applies: the request's if the family fuses it, else kNone.
   Epilogue epilogue = Epilogue::kNone;
   // Why there is no function for a node of an op that the own kernels serve; null: they do not serve the op.
   const char* refusal = nullptr;

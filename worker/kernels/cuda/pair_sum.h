@@ -1,4 +1,4 @@
-// Two sums that are gathered together.
+// Two sums that are accumulated together.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_CUDA_PAIR_SUM_H_

@@ -1,7 +1,7 @@
-// Which part of X each index of the ops that gather and scatter stands for, as numbers that a kernel takes: what
-// picks.h visits in turn, for any index at once.
+// The index arithmetic of gather and scatter ops in a form for kernels: random access to the mapping that picks.h
+// iterates over.
 //
-// X is [slots, length], and what the indices pick (or the updates) is [rows, length]: row r stands for slot Slot(r).
+// X is viewed as [slots, length]; the gathered values or the updates are [rows, length]. Row r belongs to slot Slot(r).
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_CUDA_PICK_MAP_H_
@@ -21,16 +21,16 @@ class PickMap {
  public:
   static constexpr int kMostAxes = 12;
 
-  // `indices`: input 1 of the node, of the given operand. `x`: the shape of what is indexed.
+  // `x`: the shape of the indexed tensor. `indices` and `data`: input 1 of the node.
   PickMap(OpType op, const OpAttributes& attributes, const Shape& x, const Operand& indices, const void* data);
 
-  // Whether a kernel takes it: not too many axes, slots below 2^32 - 1, rows below 2^31.
+  // Whether kernels support the sizes: at most kMostAxes axes, slots < 2^32 - 1, rows < 2^31.
   bool fits() const { return fits_; }
   LS_HD int64_t rows() const { return rows_; }
   LS_HD int64_t length() const { return length_; }
   LS_HD int64_t slots() const { return slots_; }
 
-  // In [0, slots), or -1 where an index lies outside. REQUIRES: row < rows.
+  // The slot of a row, in [0, slots), or -1 for an index out of range. REQUIRES: row < rows.
   LS_HD int64_t Slot(int64_t row) const {
     switch (kind_) {
       case Kind::kSlices: {
@@ -69,7 +69,7 @@ class PickMap {
   void MakeElements(const Shape& x, const Shape& indices, int64_t axis);
   void MakeCoordinates(const Shape& x, const Shape& indices, int64_t batch_dims);
 
-  // Index i on an axis of `extent` elements: in [0, extent), or -1.
+  // Index i for an axis of `extent` elements: in [0, extent), or -1 if out of range.
   LS_HD int64_t Index(int64_t i, int64_t extent) const {
     int64_t index = wide_ ? static_cast<const int64_t*>(data_)[i] : static_cast<const int32_t*>(data_)[i];
     if (index < 0) index += extent;
@@ -85,8 +85,8 @@ class PickMap {
   bool fits_ = true;
   int axes_ = 0;  // of X in kElements, coordinates of an index in kCoordinates
   int axis_ = 0;
-  int64_t extents_[kMostAxes] = {};  // of X, where indices count
-  WideDivide divides_[kMostAxes];    // by the number of indices, by their extents, or by the rows of a batch
+  int64_t extents_[kMostAxes] = {};  // of the indexed axes of X
+  WideDivide divides_[kMostAxes];  // kSlices: by the number of indices; kElements: by their extents; else by batch rows
 };
 
 }  // namespace lockstep::device::cuda

@@ -1,15 +1,15 @@
-// Kernels over the rows of a RowPlan, in three forms. What they compute is a small struct, a body, whose members are
-// numbers and device addresses:
+// Kernels over the rows of a RowPlan, in three forms. The computation is given as a body: a small struct of numbers and
+// device addresses.
 //
-//   ForEachRow   body(team): all of a row is one team's, which folds and writes as it likes: softmax, layer norm
-//   ForEachCell  element by element, for what needs no fold: body.Load(cell), then body.Store(cell, loaded)
-//   FoldRows     one value per row, in parts where rows are long, with a second stage: sums, maxima
+//   ForEachRow   calls body(team), where a team of threads has a whole row and may fold and write: softmax, layer norm
+//   ForEachCell  element by element, without a fold: body.Load(cell), then body.Store(cell, loaded)
+//   FoldRows     one value per row; long rows are folded in parts and joined in a second stage: sums, maxima
 //
 // Invariants
-//   * The order of every fold follows from the plan: a lane's elements in index order, then its team's fixed tree, then
-//     the parts in a fixed tree.
+//   * The order of every fold depends on the plan alone: a lane's elements in index order, then the team's fixed tree,
+//     then the parts in a fixed tree.
 //
-// Threading: as device.h.
+// Threading: called by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_KERNELS_CUDA_ROW_KERNELS_H_
 #define LOCKSTEP_WORKER_KERNELS_CUDA_ROW_KERNELS_H_
 
@@ -25,21 +25,21 @@
 
 namespace lockstep::device::cuda {
 
-// An element as bodies see it: element i of a row, at offset `at` of the tensor.
+// Element i of a row, at offset `at` of the tensor.
 struct Cell {
   int64_t row;
   int i;
   int64_t at;
 };
 
-// Elements of a row that a lane holds in registers: see Held.
+// The most elements of a row that a lane holds in registers (Held).
 inline constexpr int kHeldByThread = 16;
 inline constexpr int kHeldByLane = 32;
 
-// Blocks of teams: 256 threads, or 4 warps.
+// Threads per block: 256, or 4 warps.
 constexpr int TeamBlock(TeamKind kind) { return kind == TeamKind::kWarp ? 4 * kWarp : 256; }
 
-// The calling thread as a member of the team that has a row, or a part of one.
+// The calling thread's view of its team, which has a row or a part of one.
 template <TeamKind kKind>
 class Team {
  public:
@@ -60,9 +60,9 @@ class Team {
     end_ = active_ ? (plan.extent - begin_ < plan.chunk ? plan.extent : begin_ + plan.chunk) : begin_;
   }
 
-  // False for a team without a row: it takes part in folds, has no elements, and must write nothing.
+  // False for a team without a row: it takes part in folds, has no elements, and must not write.
   __device__ bool active() const { return active_; }
-  // True for the one thread that writes what there is once per row.
+  // True for the one thread that writes the per-row results.
   __device__ bool leads() const { return active_ && lane() == 0; }
   __device__ int64_t row() const { return row_; }
   __device__ int part() const { return part_; }
@@ -76,14 +76,15 @@ class Team {
     return static_cast<int>(threadIdx.x);
   }
 
-  // Calls visit(cell) for every element of this lane, in order. It writes nothing that the next element reads.
+  // Calls visit(cell) for every element of this lane, in order. `visit` must not write anything that a later call
+  // reads.
   template <typename Visit>
   __device__ void Each(Visit visit) const {
     LS_UNROLL_4
     for (int i = begin_ + lane(); i < end_; i += kLanes) visit(Cell{row_, i, At(i)});
   }
 
-  // The same in two steps, so that four loads are under way together although stores follow.
+  // The same in two steps, so that four loads are in flight at a time although stores follow.
   template <typename Load, typename Store>
   __device__ void Each(Load load, Store store) const {
     constexpr int kAtOnce = 4;
@@ -102,8 +103,8 @@ class Team {
     }
   }
 
-  // fold(a, b) over the lanes of the team, in a fixed tree. Every thread of the block makes the call, or of the warp
-  // where teams are warps.
+  // Folds the values of the team's lanes in a fixed tree. Every thread of the block makes the call; if teams are warps,
+  // every thread of the warp.
   template <typename T, typename Fold>
   __device__ T FoldLanes(T value, Fold fold) const {
     if constexpr (kKind == TeamKind::kWarp) return WarpFold(value, fold);
@@ -137,7 +138,8 @@ class Team {
   bool active_;
 };
 
-// A row in registers where kHold, else in memory, for bodies that read it more than once. Visits go in index order.
+// A row for bodies that read it more than once: kept in registers with kHold, else read from memory each time. Elements
+// are visited in index order.
 template <bool kHold, typename T, typename TeamType>
 class Held {
  public:
@@ -153,7 +155,7 @@ class Held {
     }
   }
 
-  // visit(cell, value), with the same load.
+  // Calls visit(cell, value) for every element of this lane. `load` is the constructor's.
   template <typename Load, typename Visit>
   __device__ void Each(Load load, Visit visit) const {
     if constexpr (kHold) {
@@ -172,7 +174,7 @@ class Held {
   T values_[kHold ? TeamType::kHeld : 1];
 };
 
-// Whether a team's lanes can hold a row of this plan.
+// Whether the lanes of a team can hold a row in registers.
 inline bool IsHeld(const RowPlan& plan) {
   return plan.extent <= TeamSize(plan.kind) * (plan.kind == TeamKind::kThread ? kHeldByThread : kHeldByLane);
 }
@@ -182,7 +184,7 @@ inline bool IsHeld(const RowPlan& plan) {
 template <TeamKind kKind, typename Body>
 __global__ void __launch_bounds__(TeamBlock(kKind)) TeamKernel(RowPlan plan, Body body) {
   const Team<kKind> team(plan);
-  // Warps fold among themselves; a block's folds need all of its threads.
+  // A fold within a warp needs no other warps; other folds need all threads of the block.
   if (kKind == TeamKind::kWarp && !team.active()) return;
   body(team);
 }
@@ -196,8 +198,8 @@ absl::Status LaunchTeams(StreamHandle stream, const RowPlan& plan, Body body) {
   return Launch(stream, shape, &TeamKernel<kKind, Body>, plan, body);
 }
 
-// Queues body(team) for every row, or for every part of one. REQUIRES: plan.served; without kColumns, the elements of a
-// row are neighbours.
+// Queues body(team) for every row, or every part of one. REQUIRES: plan.served; without kColumns, the elements of a row
+// are adjacent.
 template <bool kColumns = true, typename Body>
 absl::Status ForEachRow(StreamHandle stream, const RowPlan& plan, Body body) {
   if (plan.row_count == 0) return absl::OkStatus();
@@ -231,11 +233,11 @@ absl::Status ForEachCell(StreamHandle stream, const RowPlan& plan, Body body) {
   return ForEachRow(stream, InParts(plan, 4), CellBody<Body>{body});
 }
 
-// A body of FoldRows has a trivial type Value and
-//   Value First() const                          of no elements
-//   Value Take(Value, const Cell&) const         with one more
-//   Value Join(Value, Value) const               of two sets of elements
-//   void Finish(int64_t row, const Value&) const writes what comes of it
+// A body of FoldRows has a trivial type Value and the functions
+//   Value First() const                           the value of no elements
+//   Value Take(Value, const Cell&) const          adds one element
+//   Value Join(Value, Value) const                joins the values of two sets of elements
+//   void Finish(int64_t row, const Value&) const  writes the result of a row
 template <typename Body>
 struct FoldBody {
   template <TeamKind kKind>
@@ -270,7 +272,7 @@ struct JoinBody {
   const typename Body::Value* of_part;
 };
 
-// Bytes of workspace that FoldRows needs for this plan, which InParts need not have seen.
+// The bytes of workspace that FoldRows needs for `plan`, before InParts.
 template <typename Body>
 size_t FoldBytes(const RowPlan& plan) {
   const RowPlan in_parts = InParts(plan);
@@ -279,13 +281,13 @@ size_t FoldBytes(const RowPlan& plan) {
                                    sizeof(typename Body::Value);
 }
 
-// Bytes of workspace for a T of each row, such that what comes behind is aligned.
+// The bytes of workspace for one T per row, rounded up to keep the next part aligned.
 template <typename T>
 size_t RowBytes(const RowPlan& plan) {
   return (static_cast<size_t>(plan.row_count) * sizeof(T) + 255) / 256 * 256;
 }
 
-// Queues the fold of every row. REQUIRES: plan.served; `workspace` has FoldBytes.
+// Queues the fold of every row. REQUIRES: plan.served; `workspace` has FoldBytes(plan) bytes.
 template <typename Body>
 absl::Status FoldRows(StreamHandle stream, const RowPlan& plan, std::byte* workspace, Body body) {
   if (plan.row_count == 0) return absl::OkStatus();

@@ -1,9 +1,9 @@
-// A tensor seen as rows: which of its dimensions a kernel walks along (the elements of a row) and which it keeps (the
-// rows), in whatever order they lie, and how threads share the work.
+// A view of a tensor as rows: some dimensions, in any order of memory, are the elements of a row, the others count the
+// rows; and a distribution of the work over threads.
 //
 // Invariants
-//   * Everything follows from shapes, never from the GPU: it decides the order of sums.
-//   * Row r and element i count in row-major order over the dimensions that are kept, and over the others.
+//   * A plan depends on shapes alone, never on the GPU, since it decides the order of sums.
+//   * Rows are numbered in row-major order over the kept dimensions, elements in row-major order over the walked ones.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_CUDA_ROW_PLAN_H_
@@ -22,7 +22,7 @@ LS_HD inline int QuotientOf(int n, const FastDivide& divisor) {
   return static_cast<int>(divisor.Quotient(static_cast<uint32_t>(n)));
 }
 
-// Offsets of a row-major walk over some dimensions of a tensor.
+// The offsets of a row-major walk over some dimensions of a tensor.
 struct Nest {
   static constexpr int kLevels = 4;
 
@@ -42,15 +42,15 @@ struct Nest {
   int64_t strides[kLevels] = {};
 };
 
-// Which threads work on a row together.
+// The threads that work on a row together.
 enum class TeamKind : uint8_t {
-  kThread,  // one, of a block of 256 rows
-  kColumn,  // eight of a block of 32 neighbouring rows
-  kWarp,    // a warp, of a block of 4 rows
-  kBlock,   // a block of 256
+  kThread,  // one thread; a block has 256 rows
+  kColumn,  // eight threads; a block has 32 adjacent rows
+  kWarp,    // a warp; a block has 4 rows
+  kBlock,   // a block of 256 threads
 };
 
-// How many.
+// The number of threads of a team.
 constexpr int TeamSize(TeamKind kind) {
   return kind == TeamKind::kThread ? 1 : kind == TeamKind::kColumn ? 8 : kind == TeamKind::kWarp ? 32 : 256;
 }
@@ -61,24 +61,23 @@ struct RowPlan {
   int64_t row_count = 0;
   int extent = 0;  // elements of a row
   TeamKind kind = TeamKind::kThread;
-  // Rows are cut in `parts` runs of `chunk` elements, each with a team of its own. 1 where a team has to see all of a
-  // row.
+  // Rows are cut into `parts` runs of `chunk` elements, each with a team of its own; 1 if a team must see a whole row.
   int chunk = 0;
   int parts = 1;
-  bool served = false;  // false: too many dimensions alternate, or there are nearly 2^31 rows or elements of one
+  bool served = false;  // false: walked and kept dimensions alternate too often, or rows or elements approach 2^31
 };
 
-// The dimensions with `walked` are the elements. One part.
+// The dimensions with `walked` true form the elements. The plan has one part.
 RowPlan PlanRows(const Shape& shape, const std::vector<bool>& walked);
 // Elements along `axis` (may be negative), or along all dimensions from it on.
 RowPlan PlanAxis(const Shape& shape, int64_t axis);
 RowPlan PlanTail(const Shape& shape, int64_t axis);
-// Rows are what `axis` counts, elements all that lies along the other dimensions.
+// One row per index of `axis`, whose elements run over all other dimensions.
 RowPlan PlanPerIndex(const Shape& shape, size_t axis);
-// One row of `count` neighbouring elements.
+// One row of `count` adjacent elements.
 RowPlan PlanAll(int64_t count);
 
-// The same in as many parts as give enough threads work, at least `least` elements for each.
+// The plan with its rows cut into enough parts to occupy a GPU, with at least `least` elements per thread.
 RowPlan InParts(RowPlan plan, int least = 16);
 
 }  // namespace lockstep::device::cuda

@@ -1,6 +1,5 @@
-// How a kernel walks over a tensor without dividing for each element: as rows along the innermost dimension, with the
-// threads of a block in columns and rows. Only where a row begins takes divisions, one for each dimension outside but
-// the last.
+// Two-dimensional launches over a tensor: rows along the innermost dimension, with the threads of a block in columns
+// and rows. Divisions are needed only once per row, one for each outer dimension but the last, not per element.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_CUDA_ROWS_H_
@@ -16,14 +15,14 @@ namespace lockstep::device::cuda {
 
 inline constexpr int kMostOuter = 11;
 
-// The dimensions outside of a row, innermost first, and how far each steps in kTensors tensors.
+// The outer dimensions, innermost first, and their strides in kTensors tensors.
 template <int kTensors>
 struct OuterDimensions {
   int count = 0;
   WideDivide extents[kMostOuter];
   int64_t steps[kTensors][kMostOuter] = {};
 
-  // Adds the next dimension; false where there are too many.
+  // Adds the next dimension; false when there are too many.
   bool Add(int64_t extent, const int64_t (&step)[kTensors]) {
     if (extent == 1) return true;
     if (count == kMostOuter) return false;
@@ -33,7 +32,7 @@ struct OuterDimensions {
     return true;
   }
 
-  // Adds to `offsets` where row `row` begins in each tensor.
+  // Adds the offset of row `row` in each tensor to `offsets`.
   LS_HD void Find(int64_t row, int64_t (&offsets)[kTensors]) const {
     for (int d = 0; d < count; ++d) {
       const int64_t at = d + 1 < count ? extents[d].Split(&row) : row;
@@ -42,8 +41,8 @@ struct OuterDimensions {
   }
 };
 
-// Threads for rows of so many columns: a power of two of them along the row, at least a warp where there are as many
-// columns, and so many that less than a fifth of them idle if that can be had.
+// The launch shape for `rows` rows of `columns` columns. The number of threads along a row is a power of two, at least
+// a warp if there are as many columns, and if possible such that less than a fifth of them idle.
 inline LaunchShape RowsShape(int64_t rows, int64_t columns) {
   unsigned across = 1;
   while (across < unsigned{kBlock} && across < columns) across *= 2;
@@ -55,7 +54,7 @@ inline LaunchShape RowsShape(int64_t rows, int64_t columns) {
           .threads = {across, down}};
 }
 
-// visit(row, column) for every pair, in the shape of RowsShape.
+// Grid-stride loops over rows and columns for launches of RowsShape.
 #define LS_FOR_ROWS(row, rows)                                                     \
   for (int64_t row = int64_t{blockIdx.y} * blockDim.y + threadIdx.y; row < (rows); \
        row += int64_t{gridDim.y} * blockDim.y)

@@ -1,9 +1,9 @@
-// Copies between two tensors that are walked in nested loops: what most ops that move elements are.
+// Copies between two strided tensors, described by nested loops. Most ops that only move elements are such copies.
 //
-// Elements are moved as units of 16 bytes where the innermost loop runs through both tensors without gaps, and through
-// tiles in shared memory where it does so in one of them and another loop in the other.
+// If the innermost loop is contiguous in both tensors, elements are moved in units of 16 bytes. If it is contiguous in
+// one tensor and another loop in the other, they are transposed by tiles in shared memory.
 //
-// Threading: as device.h.
+// Threading: called by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_KERNELS_CUDA_STRIDED_COPY_H_
 #define LOCKSTEP_WORKER_KERNELS_CUDA_STRIDED_COPY_H_
 
@@ -16,7 +16,7 @@
 
 namespace lockstep::device::cuda {
 
-// Nested loops, the innermost first, in elements.
+// Nested loops, the innermost first; steps in elements.
 class CopyLoops {
  public:
   struct Loop {
@@ -30,17 +30,17 @@ class CopyLoops {
     for (const Loop& loop : loops) Add(loop.count, loop.from_step, loop.to_step);
   }
 
-  // Adds the next loop outwards: as a part of the one before where it goes on where that ends.
+  // Adds the next outer loop, merged with the previous one if it continues that in both tensors.
   void Add(int64_t count, int64_t from_step, int64_t to_step);
-  // The loops of the copy back.
+  // Exchanges source and destination.
   void Swap();
 
   const std::vector<Loop>& loops() const { return loops_; }
   bool empty() const { return empty_; }
-  // Whether a kernel takes so many loops.
+  // Whether a kernel supports the number of loops.
   bool fits() const;
 
-  // The first elements.
+  // The offsets of the first elements.
   int64_t from = 0;
   int64_t to = 0;
 
@@ -49,8 +49,7 @@ class CopyLoops {
   bool empty_ = false;
 };
 
-// Queues the copy of elements of `size` bytes (1, 2, 4 or 8). REQUIRES: `loops.fits()`; no two elements have one place
-// in `y`.
+// Queues the copy of elements of `size` bytes (1, 2, 4 or 8). REQUIRES: `loops.fits()`; destinations are distinct.
 absl::Status StridedCopy(StreamHandle stream, const CopyLoops& loops, int size, const std::byte* x, std::byte* y);
 
 }  // namespace lockstep::device::cuda

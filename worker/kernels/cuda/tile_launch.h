@@ -1,6 +1,6 @@
-// How whole products are launched over tile_product.h: which tiles, and which sums are cut into parts.
+// Launches matrix products by tile_product.h: chooses the tile size, and whether sums are split (split-K).
 //
-// Threading: immutable; launching as launch.h.
+// Threading: immutable; LaunchProduct is called by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_KERNELS_CUDA_TILE_LAUNCH_H_
 #define LOCKSTEP_WORKER_KERNELS_CUDA_TILE_LAUNCH_H_
 
@@ -16,8 +16,9 @@
 
 namespace lockstep::device::cuda {
 
-// `count` products of [m, k] by [k, n]. Where there are too few tiles for a GPU and k is long, every sum is cut into
-// `parts` of `depth` steps, which meet in the workspace and are added up in order. Follows from the four numbers alone.
+// `count` products of [m, k] by [k, n]. If there are too few tiles to occupy a GPU and k is large, every sum is split
+// into `parts` of `depth` steps, which are stored in the workspace and added in order. The plan depends on these four
+// numbers alone.
 struct TilePlan {
   int64_t m = 0;
   int64_t n = 0;
@@ -27,7 +28,7 @@ struct TilePlan {
   int64_t parts = 1;
 
   static TilePlan For(int64_t m, int64_t n, int64_t k, int64_t count) {
-    // About twice the multiprocessors of a large GPU, and a part that is worth a block.
+    // kEnough: blocks, about twice the multiprocessors of a large GPU. kPart: the least k that is worth a block.
     constexpr int64_t kEnough = 256, kPart = 256;
     TilePlan plan{.m = m, .n = n, .k = k, .count = count, .depth = k};
     const int64_t tiles = std::max<int64_t>(plan.Tiles(64), 1);
@@ -39,17 +40,17 @@ struct TilePlan {
   }
 
   int64_t Tiles(int64_t side) const { return (m + side - 1) / side * ((n + side - 1) / side) * count; }
-  // Large tiles read less where there are enough of them.
+  // Tiles of 128 x 128 read less memory; used when there are enough of them.
   bool large() const { return parts == 1 && m > 64 && n > 64 && Tiles(128) >= 256; }
   size_t workspace_bytes() const { return parts == 1 ? 0 : static_cast<size_t>(parts * count * m * n) * sizeof(float); }
-  // False: some number does not fit the kernels' 32-bit arithmetic.
+  // Whether all numbers fit the kernels' 32-bit arithmetic.
   bool fits() const {
     const int64_t most = FastDivide::kMost / 2;
     return std::max({m, n, k, count, parts}) < most && Tiles(64) * parts < most;
   }
 };
 
-// The parts of a sum, [parts, count, m, n].
+// The parts of split sums in the workspace, [parts, count, m, n].
 struct TileParts {
   float* sums;
   int m;

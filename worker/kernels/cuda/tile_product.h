@@ -1,18 +1,19 @@
-// Products of matrices by blocks of 256 threads: tiles of both factors go through shared memory, and each thread keeps
-// 4 x 4 results of a 64 x 64 tile, or 8 x 8 of a 128 x 128 tile, in registers. What a factor's element is, and where a
-// result goes, is up to the operands, so that matrices, windows of images and heads of attention share this code.
+// Matrix products by blocks of 256 threads: tiles of both factors are staged in shared memory, and each thread keeps 4
+// x 4 results of a 64 x 64 tile, or 8 x 8 of a 128 x 128 tile, in registers. The factors and results define how
+// elements are addressed, so that matrices, windows of images and heads of attention share this code.
 //
-// Every result is one chain of fmaf over k, in order, whatever the tile; or, in parts, the sum of such chains in order
-// (tile_launch.h). So bits follow from shapes alone.
+// Every result is one chain of fmaf over k, in order, whatever the tile; or, if split, the sum of such chains in order
+// (tile_launch.h). So the bits depend on shapes alone.
 //
-// A factor is a trivially copyable struct:
-//   static constexpr bool kAlongK      neighbours along k lie side by side in memory; else neighbours along the side
-//   Place At(i)                        what can be known of index i of its side, or of i to i + 3 where !kAlongK
-//   Load(place, k, k_end, to)          (i, k) to (i, k + 3), zeros from k_end on; or (i, k) to (i + 3, k)
-// Of(batch) of what a launch is given makes the factor of one product. A result has Write(batch, i, j, values) for
-// (i, j) to (i, j + 3). Both meet indices outside of the matrices.
+// A factor has two indices: k, over which the product sums, and i, the index of its side (row of a, column of b). It is
+// a trivially copyable struct:
+//   static constexpr bool kAlongK      true: elements are adjacent in memory along k; false: along the side
+//   Place At(i)                        precomputes the addressing of index i, or of i to i + 3 if !kAlongK
+//   Load(place, k, k_end, to)          loads (i, k) to (i, k + 3), zeros from k_end on; or (i, k) to (i + 3, k)
+// The operand of a launch has Of(batch), which returns the factor of one product. A result has Write(batch, i, j,
+// values) for (i, j) to (i, j + 3). Both must accept indices outside of the matrices.
 //
-// Threading: as of kernels.
+// Threading: CUDA's execution model.
 #ifndef LOCKSTEP_WORKER_KERNELS_CUDA_TILE_PRODUCT_H_
 #define LOCKSTEP_WORKER_KERNELS_CUDA_TILE_PRODUCT_H_
 
@@ -28,15 +29,15 @@ inline constexpr int kTileThreads = 256;
 template <int kSide>
 struct TileShape {
   static_assert(kSide == 64 || kSide == 128);
-  // Steps along k that are staged at once: four elements of each factor per thread.
+  // Steps of k that are staged at once: four elements of each factor per thread.
   static constexpr int kDepth = 4 * kTileThreads / kSide;
-  // Rows are apart by what keeps writes of columns off each other's banks.
+  // The distance of rows in shared memory, padded so that writes of columns do not conflict in banks.
   static constexpr int kPitch = kSide + 4;
-  // Each thread has kSide / 64 times four neighbouring rows and as many columns, 64 apart.
+  // Results of a thread per dimension: kSide / 64 groups of four adjacent rows or columns, 64 apart.
   static constexpr int kPerThread = kSide / 16;
 };
 
-// Both factors' staged steps, twice: one is multiplied while the other is filled.
+// The staged steps of both factors, double-buffered.
 template <int kSide>
 struct alignas(16) TileMemory {
   using Steps = float[TileShape<kSide>::kDepth][TileShape<kSide>::kPitch];
@@ -53,7 +54,7 @@ struct TileSums {
   static __device__ int Column(int c) { return c / 4 * 64 + static_cast<int>(threadIdx.x) % 16 * 4 + c % 4; }
 };
 
-// What one thread brings of one factor into shared memory.
+// Copies one thread's part of a factor to shared memory.
 template <int kSide, typename Factor>
 class TileLoader {
  public:
@@ -91,7 +92,7 @@ class TileLoader {
   float values_[4];
 };
 
-// sums += steps of a, transposed, times those of b. The pitches are those of rows that begin at multiples of 16 bytes.
+// sums += transposed steps of a times steps of b. REQUIRES: rows begin at multiples of 16 bytes.
 template <int kSide, int kDepth, int kPitchA, int kPitchB>
 __device__ void MultiplySteps(const float (&a)[kDepth][kPitchA], const float (&b)[kDepth][kPitchB],
                               TileSums<kSide>& sums) {
@@ -116,8 +117,8 @@ __device__ void MultiplySteps(const float (&a)[kDepth][kPitchA], const float (&b
   }
 }
 
-// sums += the tile at (row, column) of a b, over k to k_end. All threads of the block call it; `memory` is free when it
-// returns.
+// sums += the tile at (row, column) of a b, summed over [k, k_end). All threads of the block call it; `memory` may be
+// overwritten when it returns.
 template <int kSide, typename A, typename B>
 __device__ void MultiplyTiles(TileMemory<kSide>& memory, const A& a, int row, const B& b, int column, int k, int k_end,
                               TileSums<kSide>& sums) {

@@ -1,4 +1,4 @@
-// A sliding window and the planes that it slides over, as kernels take them: 32-bit numbers, three dimensions.
+// A sliding window and its input and output planes in a form for kernels: 32-bit numbers, three dimensions.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_CUDA_WINDOW_NUMBERS_H_
@@ -18,7 +18,7 @@ struct Point {
   int at[3];
 };
 
-// Extents of a plane, to take offsets apart with.
+// The extents of a plane, with divisors to split flat offsets.
 struct Plane {
   Plane() = default;
   explicit Plane(const Spatial& spatial) : volume(static_cast<int>(VolumeOf(spatial))), by_volume(FastDivide(volume)) {
@@ -28,7 +28,7 @@ struct Plane {
     }
   }
 
-  // Leaves the plane's number in `rest` and returns the position in it.
+  // Splits a flat index over planes: leaves the number of the plane in `rest` and returns the position in it.
   LS_HD Point Split(uint32_t* rest) const {
     Point point;
     point.at[2] = static_cast<int>(by_extent[2].Split(rest));
@@ -49,8 +49,8 @@ struct Plane {
   FastDivide by_volume;
 };
 
-// REQUIRES: every number of the window and the planes, and every offset that it leads to, is below 2^31, and no plane
-// is empty: WindowFits.
+// A window between input planes x and output planes y. REQUIRES: WindowFits, that is, all numbers and offsets are below
+// 2^31 and no plane is empty.
 struct WindowNumbers {
   WindowNumbers(const Window& window, const Spatial& x_plane, const Spatial& y_plane)
       : x(x_plane), y(y_plane), kernel(window.kernel) {
@@ -63,13 +63,13 @@ struct WindowNumbers {
     }
   }
 
-  // Where the window of output position `o` begins in the input; maybe in its padding.
+  // The first input coordinates of the window of output position `o`; they may lie in the padding.
   LS_HD Point Begin(const Point& o) const {
     return {{o.at[0] * stride[0] - before[0], o.at[1] * stride[1] - before[1], o.at[2] * stride[2] - before[2]}};
   }
 
-  // The output positions along dimension `d` whose windows may read input coordinate `i`; with a dilation, some of
-  // them step over it.
+  // The range of output positions along dimension `d` whose windows span input coordinate `i`; with dilation some of
+  // them skip it.
   LS_HD int FirstReader(int d, int i) const {
     const int past = i + before[d] - (kernel.extent[d] - 1) * dilation[d];
     return past <= 0 ? 0 : static_cast<int>(by_stride[d].Quotient(static_cast<uint32_t>(past + stride[d] - 1)));
@@ -88,7 +88,7 @@ struct WindowNumbers {
   int dilation[3];
 };
 
-// Whether WindowNumbers can be made and its offsets in tensors of these sizes are below 2^31.
+// Whether WindowNumbers can represent the window, and offsets in tensors of these shapes are below 2^31.
 inline bool WindowFits(const Window& window, const Shape& x, const Shape& y) {
   constexpr int64_t kMost = FastDivide::kMost / 4;
   const int64_t x_size = NumElements(x), y_size = NumElements(y);

@@ -1,5 +1,5 @@
-// Einsum and its gradient as one sum of products over all combinations of labels: which inputs are factors, and how far
-// a step along each label goes in each of them and in the result.
+// Einsum and its gradient as one sum of products over all combinations of labels: the inputs that are factors, and the
+// stride of each label in every factor and in the result.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_EINSUM_EINSUM_H_
@@ -17,14 +17,14 @@
 namespace lockstep::device {
 
 struct EinsumFactor {
-  size_t input;                  // of the node
-  std::vector<int64_t> strides;  // by label; 0 where it has no such dimension or broadcasts
+  size_t input;                  // number of the node's input
+  std::vector<int64_t> strides;  // by label; 0 where the input lacks the label or broadcasts
 };
 
 struct EinsumSum {
   std::vector<int64_t> extents;  // by label
   std::vector<EinsumFactor> factors;
-  std::vector<int64_t> result;  // strides by label; labels without one are summed over
+  std::vector<int64_t> result;  // strides by label; a label with stride 0 is summed over
 };
 
 inline std::vector<int64_t> EinsumStrides(const std::vector<size_t>& dims, const Shape& shape, size_t labels) {

@@ -1,5 +1,4 @@
-// Losses of a prediction against a target, one element, as pointwise_loss.h states them: for the reference and for
-// kernels on GPUs.
+// The pointwise losses of pointwise_loss.h for one element, shared by the reference and the CUDA kernels.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_LOSS_POINTWISE_H_
@@ -10,7 +9,7 @@
 
 namespace lockstep::device {
 
-// The loss of one element, and its derivative by the prediction x; t is the target.
+// The loss for prediction x and target t, and (PointwiseSlope) its derivative by x.
 LS_HD inline double PointwiseValue(PointwiseLossKind kind, double delta, double x, double t) {
   const double d = x - t;
   const double magnitude = d < 0 ? -d : d;

@@ -1,4 +1,4 @@
-// What the loops that move elements share: they look at the size of an element, not at its type.
+// Shared by CPU kernels that move elements: dispatch on the size of elements instead of their type.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_MOVEMENT_CPU_SIZES_H_
@@ -14,7 +14,7 @@ namespace lockstep::device::cpu::LS_CODE {
 
 inline constexpr int64_t kMovementGrain = 16384;  // elements
 
-// make.operator()<T>() with an unsigned integer of the elements' size.
+// Returns make.operator()<T>(), where T is the unsigned integer of the elements' size.
 template <typename Make>
 [[gnu::always_inline]] inline HostFunction ForSize(DType dtype, const Make& make) {
   switch (DTypeSize(dtype)) {

@@ -1,4 +1,5 @@
-// Padding as formulas of numbers, for kernels: the sources of PadAttributes::Source, and the way back.
+// The index arithmetic of padding, for kernels: the source of a padded element, as PadAttributes::Source, the inverse
+// mapping, and the axes of a whole Pad.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_PADDING_PADDING_H_
@@ -19,17 +20,17 @@ struct PadAxis {
   int64_t extent = 1;  // of X
   int64_t padded = 1;  // of Y
 
-  // What cuts leave of X: `count` elements from `first`, of which the first lies at `lead` of Y.
+  // Negative padding cuts X. The rest is `count` elements from `first` on, which begin at `lead` in Y.
   LS_HD int64_t first() const { return before < 0 ? -before : 0; }
   LS_HD int64_t count() const { return extent - first() + (behind < 0 ? behind : 0); }
   LS_HD int64_t lead() const { return before > 0 ? before : 0; }
-  // Sources repeat after so many elements.
+  // The period of Source in wrap and reflect mode.
   LS_HD int64_t period() const {
     const int64_t left = count();
     return mode == PadMode::kWrap ? left : left > 1 ? 2 * (left - 1) : 1;
   }
 
-  // The element of X that element `at` of Y is; -1 for the constant.
+  // The index in X of the source of element `at` of Y; -1 for the constant.
   LS_HD int64_t Source(int64_t at) const {
     if (mode == PadMode::kConstant) {
       const int64_t from = at - before;
@@ -47,7 +48,7 @@ struct PadAxis {
     return first() + place;
   }
 
-  // The first element of Y behind `at` whose source is `source`; `padded` where there is none.
+  // The first index in Y after `at` whose source is `source`; `padded` if there is none.
   LS_HD int64_t Next(int64_t source, int64_t at) const {
     if (mode == PadMode::kConstant) {
       const int64_t to = source + before;
@@ -63,7 +64,7 @@ struct PadAxis {
       next = next < low ? low : next;
       return next <= high ? next : padded;
     }
-    // Of every period it is element `place`, and the mirrored one.
+    // The source appears in every period at `place` and at its mirror image.
     const int64_t mirrored = mode == PadMode::kReflect && place > 0 ? period() - place : place;
     int64_t inside = (next - lead()) % period();
     if (inside < 0) inside += period();

@@ -1,4 +1,4 @@
-// Where the elements of a padded tensor come from.
+// The source indices of a padded tensor.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_PADDING_SOURCE_H_
@@ -11,8 +11,8 @@
 
 namespace lockstep::device {
 
-// The element of X of shape `from` that is element `index` of the padded tensor of shape `to`, both row-major; -1 for
-// the constant.
+// The index, in X of shape `from`, of the source of element `index` of the padded tensor of shape `to`; -1 for the
+// constant. Both are row-major.
 inline int64_t PadSource(const PadAttributes& pad, int64_t index, const Shape& to, const Shape& from) {
   const auto rank = static_cast<int64_t>(to.size());
   int64_t source = 0;

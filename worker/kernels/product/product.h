@@ -30,7 +30,7 @@ struct BatchedMatrixShape {
   Shape b_batch;
 
   int64_t count() const { return NumElements(batch); }
-  // The number of the matrix of `a` or `b` that product `index` reads.
+  // The index of the matrix of `a` or `b` that product `index` reads.
   int64_t a_index(int64_t index) const { return BroadcastIndex(index, batch, a_batch); }
   int64_t b_index(int64_t index) const { return BroadcastIndex(index, batch, b_batch); }
 };
@@ -57,7 +57,7 @@ inline BatchedMatrixShape BatchMatMulShape(const BatchMatMulAttributes& attribut
   return result;
 }
 
-// numpy.matmul: an operand of rank 1 is a row on the left and a column on the right.
+// As numpy.matmul: an operand of rank 1 is a row on the left and a column on the right.
 inline BatchedMatrixShape MatMulShape(Shape a, Shape b) {
   if (a.size() == 1) a.insert(a.begin(), 1);
   if (b.size() == 1) b.push_back(1);

@@ -1,8 +1,9 @@
-// What an element of UniformLike and NormalLike is: the same formulas for every device.
+// The formulas of UniformLike and NormalLike, shared by all devices.
 //
-// Numbers come in blocks of four (common/random/random.h), and element i of Y is made of its block alone: of number i
-// for UniformLike; NormalLike makes two normal numbers of each pair by Box and Muller ("A note on the generation of
-// random normal deviates", 1958). All in float, with no branch, so that loops become vector code.
+// Random bits come in blocks of four (common/random/random.h), and an element of Y depends on its block alone:
+// UniformLike uses one number per element; NormalLike makes two normal numbers of each pair of numbers by the method of
+// Box and Muller ("A note on the generation of random normal deviates", 1958). All is in float32 without branches, so
+// that the compiler can vectorise loops.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_RANDOM_DRAWS_H_
@@ -18,22 +19,22 @@
 
 namespace lockstep::device {
 
-// The numbers of a node in a pass, whose key is the graph's input kRandomInput: {seed, step, logical shard, pass}.
+// The random stream of a node in a pass. `key` is the graph's input kRandomInput: {seed, step, logical shard, pass}.
 LS_HD inline RandomStream StreamOfPass(const int64_t* key, uint64_t stream) {
   return RandomStream::For(static_cast<uint64_t>(key[0]), stream, static_cast<uint64_t>(key[1]),
                            static_cast<uint32_t>(key[2]), static_cast<uint32_t>(key[3]));
 }
 
-// In (0, 1), an odd multiple of 2^-24: never an end, so that its logarithm is finite.
+// A uniform number in (0, 1): an odd multiple of 2^-24, so that its logarithm is finite.
 [[gnu::always_inline]] LS_HD inline float Uniform(uint32_t bits) {
   return (static_cast<float>(static_cast<int32_t>(bits >> 9)) + 0.5f) * 0x1p-23f;
 }
 
-// Two normal numbers, independent of each other: the distance from the origin comes from `a`, the angle from `b`.
+// Two independent standard normal numbers: `a` gives the radius, `b` the angle.
 [[gnu::always_inline]] LS_HD inline void NormalPair(uint32_t a, uint32_t b, float* first, float* second) {
   const float chance = (static_cast<float>(static_cast<int32_t>(a >> 1)) + 0.5f) * 0x1p-31f;  // in (0, 1]
   const float distance = SquareRoot(-2.0f * Log(chance));
-  // The angle is a number of quarter turns and a rest of -1/8 to 1/8 of a turn.
+  // The angle is a number of quarter turns plus a remainder x between -1/8 and 1/8 of a turn.
   const float x = static_cast<float>(static_cast<int32_t>(b << 2)) * (0x1p-31f * 0x1.921fb6p-1f);
   const float z = x * x;
   float sine = 1.0f / 362880.0f;
@@ -62,7 +63,7 @@ LS_HD inline RandomStream StreamOfPass(const int64_t* key, uint64_t stream) {
   return normal;
 }
 
-// `slope` is b - a of UniformLike, and b of NormalLike.
+// Scales a drawn number: a + slope * drawn, where `slope` is b - a for UniformLike and b for NormalLike.
 template <typename T>
 [[gnu::always_inline]] LS_HD inline T Placed(float drawn, T a, T slope) {
   return a + slope * static_cast<T>(drawn);

@@ -1,4 +1,4 @@
-// The dimensions of a reduction's operand, and walks over the elements that belong to a result.
+// The dimensions of a reduction's operand, and loops over the elements that belong to a result.
 //
 // Threading: called by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_KERNELS_REDUCTION_CPU_GROUPS_H_
@@ -15,9 +15,9 @@
 namespace lockstep::device::cpu::LS_CODE {
 
 inline constexpr int64_t kReductionGrain = 16384;  // elements
-inline constexpr int64_t kColumns = 64;            // results side by side
+inline constexpr int64_t kColumns = 64;            // adjacent results computed together
 
-// The dimensions of X, the innermost first. Neighbours that are both reduced, or both kept, are one group.
+// The dimensions of X, the innermost first. Adjacent dimensions that are all reduced, or all kept, form one group.
 class Groups {
  public:
   [[gnu::always_inline]] Groups(const ReduceAttributes& attributes, const Shape& shape) {
@@ -38,7 +38,8 @@ class Groups {
   [[gnu::always_inline]] bool reduces_innermost() const { return count_ == 0 || groups_[0].reduced; }
   [[gnu::always_inline]] int64_t innermost() const { return count_ == 0 ? 1 : groups_[0].extent; }
 
-  // Combinations of the groups behind the innermost one that are reduced, or kept, and where in X one of them lies.
+  // The number of index combinations over the reduced (or kept) groups other than the innermost one, and the offset in
+  // X of one of them.
   [[gnu::always_inline]] int64_t Count(bool reduced) const {
     int64_t count = 1;
     for (size_t g = 1; g < count_; ++g) count *= groups_[g].reduced == reduced ? groups_[g].extent : 1;
@@ -65,8 +66,8 @@ class Groups {
   size_t count_ = 0;
 };
 
-// Splits the results over threads: body(base, first, count) for `count` <= kColumns results from number `first` on, the
-// first of whose elements is X's element `base`. One result at a time where the innermost dimension is reduced.
+// Splits the results over threads: calls body(base, first, count) for `count` <= kColumns results from number `first`
+// on; `base` is the offset in X of the first element. `count` is 1 if the innermost dimension is reduced.
 template <typename Body>
 [[gnu::always_inline]] inline void ForResults(const Groups& groups, const Body& body) {
   const int64_t kept = groups.Count(false), innermost = groups.innermost();
@@ -84,8 +85,7 @@ template <typename Body>
               });
 }
 
-// states[k] = fold(states[k], i, k) for every element i of X that belongs to one of the `count` results, in index
-// order.
+// states[k] = fold(states[k], i, k) for every element i of X that belongs to result k of `count`, in index order.
 template <typename State, typename Fold>
 [[gnu::always_inline]] inline void FoldElements(const Groups& groups, int64_t base, int64_t count, State* states,
                                                 const Fold& fold) {
@@ -102,7 +102,7 @@ template <typename State, typename Fold>
   }
 }
 
-// to[i] = value(i, k) for every element i of X that belongs to one of the `count` results, k.
+// to[i] = value(i, k) for every element i of X that belongs to result k of `count`.
 template <typename Value>
 [[gnu::always_inline]] inline void WriteElements(const Groups& groups, int64_t base, int64_t count, float* to,
                                                  const Value& value) {

@@ -1,4 +1,4 @@
-// Which coordinates a reduction keeps.
+// The reduced and kept dimensions of a reduction.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_REDUCTION_REDUCTION_H_
@@ -21,7 +21,7 @@ namespace lockstep::device {
   return reduced;
 }
 
-// `shape` with 1 in every reduced dimension: what the result broadcasts from, whatever keep_dims says.
+// `shape` with 1 in every reduced dimension: the result's shape with keep_dims, from which it broadcasts to `shape`.
 inline Shape KeptShape(const ReduceAttributes& attributes, const Shape& shape) {
   Shape kept = shape;
   for (size_t i = 0; i < shape.size(); ++i) kept[i] = IsReduced(attributes, i, shape.size()) ? 1 : shape[i];

@@ -1,4 +1,4 @@
-// From an element type to the C++ type that it is computed with.
+// Dispatch from a DType to the C++ type with which a reference kernel computes.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_REFERENCE_ELEMENT_TYPES_H_
@@ -11,7 +11,7 @@
 
 namespace lockstep::device::reference {
 
-// make.operator()<T>() for the number type of `dtype`: F32, F64, I64, I32, I8 or U8; null for other types.
+// Returns make.operator()<T>() for the C++ type of F32, F64, I64, I32, I8 or U8; null for other types.
 template <typename Make>
 HostFunction ForNumber(DType dtype, Make make) {
   switch (dtype) {
@@ -32,13 +32,13 @@ HostFunction ForNumber(DType dtype, Make make) {
   }
 }
 
-// The same, and for BOOL.
+// ForNumber, and also BOOL.
 template <typename Make>
 HostFunction ForNumberOrBool(DType dtype, Make make) {
   return dtype == DType::kBool ? make.template operator()<bool>() : ForNumber(dtype, make);
 }
 
-// The same for F32 and F64 alone.
+// ForNumber, restricted to F32 and F64.
 template <typename Make>
 HostFunction ForFloating(DType dtype, Make make) {
   return dtype == DType::kF32   ? make.template operator()<float>()

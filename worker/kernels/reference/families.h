@@ -1,7 +1,7 @@
-// The reference kernels by op family. A function that takes an OpType returns its kernel for elements of type T; one
-// that takes a request serves ops whose inputs and outputs differ in type, or that only move elements, and looks at the
-// types itself. Null when the family has no such op, or not for these types. Floating sums run in double, in index
-// order.
+// The reference kernels by op family. A function that takes an OpType returns the kernel for elements of type T. One
+// that takes a request serves ops whose inputs and outputs differ in type, or that only move elements, and checks the
+// types itself. Null when the family does not have the op, or not for these types. Floating-point sums are formed in
+// double, in index order.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_REFERENCE_FAMILIES_H_
@@ -20,7 +20,7 @@ HostFunction PowerFunction(const KernelRequest& request);
 template <typename T>
 HostFunction ArithmeticFunction(OpType type);
 
-// Reductions of integers: sums and products wrap around, a mean is cut off towards zero.
+// Reductions of integers: sums and products wrap around, a mean is truncated towards zero.
 template <typename T>
 HostFunction IntegerReduceFunction(OpType type);
 
@@ -28,19 +28,19 @@ HostFunction IntegerReduceFunction(OpType type);
 template <typename T>
 HostFunction IntegerPoolingFunction(OpType type);
 
-// Bytes of workspace that the kernel of a request needs: most of those that gather sums do so in double.
+// The bytes of workspace that the kernel of a request needs, mostly for sums in double.
 size_t WorkspaceBytes(const KernelRequest& request);
-// The doubles that attention or its gradient needs.
+// The number of doubles of workspace that attention or its gradient needs.
 int64_t AttentionDoubles(const KernelRequest& request);
 
 // The families below serve F32 and F64.
 
-// Reciprocal, Sqrt, Exp, Log, Erf and its gradient, circular and hyperbolic functions, their inverses and the gradients
-// of those, rounding, the gradients of Min and Max.
+// Reciprocal, Sqrt, Exp, Log, Erf and its gradient, trigonometric and hyperbolic functions, their inverses and the
+// gradients of those, rounding, the gradients of Min and Max.
 template <typename T>
 HostFunction MathFunction(OpType type);
 
-// Activations and their gradients, but for Clip.
+// Activations except Clip, and their gradients.
 template <typename T>
 HostFunction ActivationFunction(OpType type);
 // Scale, dropout.
@@ -55,7 +55,7 @@ HostFunction MatrixFunction(OpType type);
 // Conv, ConvTranspose and the gradients.
 template <typename T>
 HostFunction SpatialFunction(OpType type);
-// Maxima and averages over windows and over whole planes, and their gradients.
+// Max and average pooling, over windows and global, and their gradients.
 template <typename T>
 HostFunction PoolingFunction(OpType type);
 // Einsum and its gradient.
@@ -64,7 +64,7 @@ HostFunction EinsumFunction(OpType type);
 // Resize and its gradient.
 template <typename T>
 HostFunction ResizeFunction(OpType type);
-// Batch normalisation in its three forms.
+// Batch normalisation: inference, training, and the gradients of both.
 template <typename T>
 HostFunction BatchNormFunction(OpType type);
 // Layer, root-mean-square, group, instance and Lp normalisation and their gradients.
@@ -85,7 +85,7 @@ HostFunction ReduceFunction(OpType type);
 
 // The two below take a request.
 
-// Ops that move elements without looking at them, of every type: Flatten, Reshape, Squeeze, Unsqueeze, Expand,
+// Ops that move elements of any type without interpreting them: Flatten, Reshape, Squeeze, Unsqueeze, Expand,
 // Transpose, DepthToSpace, SpaceToDepth, Concat, Split, Slice, its gradient, Tile, Pad, Gather, GatherElements,
 // GatherND, and those of PlacementFunction.
 HostFunction MovementFunction(const KernelRequest& request);

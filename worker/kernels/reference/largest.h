@@ -1,4 +1,4 @@
-// The largest score of a row, which softmaxes and reductions subtract before they take exponentials.
+// The largest score of a row, which softmax and log-sum-exp reductions subtract before exponentiation.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_REFERENCE_LARGEST_H_
@@ -9,7 +9,7 @@
 
 namespace lockstep::device::reference {
 
-// The largest of n values `stride` apart; a NaN among them makes it NaN.
+// The largest of n values that are `stride` apart; NaN if one of them is NaN.
 template <typename T>
 double Largest(const T* x, int64_t n, int64_t stride) {
   double largest = -std::numeric_limits<double>::infinity();

@@ -26,7 +26,7 @@ void Unary(const HostCall& call, Op op) {
   for (int64_t i = 0; i < count; ++i) y[i] = op(x[i]);
 }
 
-// Y = op(A, B), broadcast.
+// Y = op(A, B) with broadcasting.
 template <typename T, typename Result = T, typename Op>
 void Binary(const HostCall& call, Op op) {
   Result* y = call.out<Result>(0);
@@ -37,7 +37,7 @@ void Binary(const HostCall& call, Op op) {
   for (int64_t i = 0; i < count; ++i, of_a.Next(), of_b.Next()) y[i] = op(a[of_a.index()], b[of_b.index()]);
 }
 
-// dX = op(dY, V) where V is X or Y: all of one shape.
+// dX = op(dY, V), where V is X or Y; all have the same shape.
 template <typename T, typename Op>
 void Gradient(const HostCall& call, Op op) {
   const T* dy = call.in<T>(0);

@@ -1,4 +1,4 @@
-// Which input elements Resize reads for an output coordinate, one axis at a time.
+// The index arithmetic of Resize along one axis: the input elements and weights of an output coordinate.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_RESIZE_RESIZE_H_
@@ -15,7 +15,7 @@
 
 namespace lockstep::device {
 
-// The two input elements that an output coordinate reads; weight[1] is 0 where one is enough.
+// The two input elements of an output coordinate and their weights; weight[1] is 0 if one suffices.
 struct ResizeTaps {
   int64_t index[2] = {0, 0};
   double weight[2] = {1, 0};
@@ -28,10 +28,10 @@ struct ResizeAxis {
   int64_t in = 1;
   int64_t out = 1;
   double scale = 1;
-  double width = 1;      // the output's size before it was rounded down, which is what ONNX aligns corners with
-  bool straight = true;  // keeps its size: every coordinate reads its like
+  double width = 1;      // the output's size before rounding down, which ONNX uses in align_corners
+  bool straight = true;  // the axis is not resized: every coordinate maps to itself
 
-  // Indices do not fall from one coordinate to the next, and index[1] is at most index[0] + 1.
+  // The taps of output coordinate `at`. Indices are monotonic in `at`, and index[1] <= index[0] + 1.
   LS_HD ResizeTaps At(int64_t at) const {
     ResizeTaps taps;
     taps.index[0] = taps.index[1] = at;
@@ -89,7 +89,7 @@ struct ResizeAxis {
   }
 };
 
-// How an axis is resized: one that keeps its size and is not named is straight.
+// The resizing of one axis, from the op's attributes and shapes.
 inline ResizeAxis ResizeAxisOf(const ResizeAttributes& resize, const Shape& in, const Shape& out, size_t axis) {
   size_t entry = axis;
   if (!resize.axes.empty()) {

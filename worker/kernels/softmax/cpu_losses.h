@@ -1,4 +1,4 @@
-// What the losses of rows are added up to, in index order, and what their gradients are divided by.
+// The reduction of rows' losses, in index order, and the factors of their gradients.
 //
 // Threading: called by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_KERNELS_SOFTMAX_CPU_LOSSES_H_
@@ -19,13 +19,13 @@ inline double WeightOf(const Labels::Label& label, const float* weights) {
   return weights != nullptr && label.valid ? double{weights[label.index]} : 1.0;
 }
 
-// The loss of a row whose label has the negative log likelihood `likelihood`.
+// The loss of a row; `likelihood` is the negative log-likelihood of its label.
 inline double LossOf(const Labels::Label& label, const float* weights, double likelihood) {
   if (label.valid) return WeightOf(label, weights) * likelihood;
   return label.ignored ? 0.0 : std::numeric_limits<double>::quiet_NaN();
 }
 
-// Writes the output of the losses of all rows, by the reduction.
+// Reduces the losses of all rows by the op's `reduction` and writes the output.
 inline void WriteLoss(const HostCall& call, const Labels& labels, const double* losses, int64_t rows) {
   const Reduction reduction = call.attrs<CrossEntropyAttributes>().reduction;
   float* to = call.out<float>(0);
@@ -40,7 +40,7 @@ inline void WriteLoss(const HostCall& call, const Labels& labels, const double* 
   if (reduction == Reduction::kMean) to[0] = static_cast<float>(sum / denominator);
 }
 
-// What the gradient of a row's scores is multiplied with.
+// The factors of the gradients of rows' scores: dloss, weight and, for a mean, 1 / denominator.
 class RowFactors {
  public:
   RowFactors(const HostCall& call, const Labels& labels, int64_t rows)
@@ -55,7 +55,7 @@ class RowFactors {
     }
   }
 
-  // NaN where the label is neither ignored nor valid.
+  // NaN for an invalid label.
   float at(int64_t row, const Labels::Label& label) const {
     if (!label.ignored && !label.valid) return std::numeric_limits<float>::quiet_NaN();
     return static_cast<float>(dloss_[each_ ? row : 0] / divisor_ * WeightOf(label, weights_));
