@@ -1,5 +1,5 @@
-// When a hook of the job has something to do in a worker: by the step and what happens there, which every worker knows
-// without asking (docs/design/0025-hooks.md).
+// Decides when a hook of the job acts in a worker, from the step and the event there. All workers decide alike without
+// communication (docs/design/0025-hooks.md).
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_HOOKS_HOOK_CONDITION_H_
@@ -14,20 +14,20 @@
 
 namespace lockstep::worker {
 
-// What a replica comes to.
+// An event of training at which hooks may act.
 struct HookInstant {
   enum class Kind : uint8_t {
-    kStep,        // the state after `step` stands
-    kNan,         // the loss or the gradient of `step` is not finite
+    kStep,        // `step` was applied
+    kNan,         // the loss or the gradient of `step` is non-finite
     kEvaluation,  // the state after `step` is about to be evaluated
-    kCheckpoint,  // it is about to be saved
-    kEnd          // likewise, and the job ends with it
+    kCheckpoint,  // the state after `step` is about to be saved
+    kEnd          // the state after `step` is about to be saved, and the job ends with it
   };
   Kind kind = Kind::kStep;
   uint64_t step = 0;
 };
 
-// Of its members one is set; none: it is never met.
+// At most one member is set. Without any the condition is never met.
 struct HookCondition {
   uint64_t step = 0;
   uint64_t every = 0;
@@ -39,7 +39,7 @@ struct HookCondition {
   }
 };
 
-// `epoch_samples`: of the job's training set. Of a time no worker knows: never met.
+// `epoch_samples`: the size of the job's training set. A hook that acts by time is never met in workers.
 HookCondition ConditionOf(const job::Hook& hook, const JobSpec& job, int64_t epoch_samples);
 
 }  // namespace lockstep::worker

@@ -1,8 +1,9 @@
-// Looks at the tensors of a state for the hooks of a job: statistics and histograms of their values, and which is not
-// finite.
+// Inspects the tensors of a state for the hooks of a job: statistics and histograms of their values, and tensors with
+// non-finite values.
 //
 // Invariants
-//   * What is found follows from the state's bytes alone.
+//   * The result is a function of the state's bytes alone.
+//
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_WORKER_HOOKS_STATE_FACTS_H_
 #define LOCKSTEP_WORKER_HOOKS_STATE_FACTS_H_
@@ -20,23 +21,23 @@
 
 namespace lockstep::worker {
 
-// A hook that looks at the state.
+// A hook that inspects the state.
 struct StateHook {
   std::string name;
   HookCondition when;
-  std::vector<int> statistics;  // tensors of the layout
-  std::vector<int> histograms;
+  std::vector<int> statistics;  // indices of tensors in the layout
+  std::vector<int> histograms;  // likewise
 
   bool LooksAtTensors() const { return !statistics.empty() || !histograms.empty(); }
 };
 
-// Those of `job`, in its order, and every one that is told which tensor is not finite; `epoch_samples`: of the job's
-// training set.
+// The job's hooks that inspect tensors or are told which tensor is non-finite, in the job's order. `epoch_samples`: the
+// size of the job's training set.
 std::vector<StateHook> StateHooksOf(const JobSpec& job, const StateLayout& layout, int64_t epoch_samples);
 
 inline constexpr int kHistogramBuckets = 30;
 
-// Of one tensor, with a histogram or without.
+// The statistics of one tensor, optionally with a histogram.
 TensorFacts FactsOf(absl::string_view name, absl::Span<const float> values, bool histogram);
 
 bool IsFinite(absl::Span<const float> values);

@@ -1,12 +1,12 @@
-// The `profile` of a job's hooks in one worker: keeps where the time of the steps behind a hook's instant goes, one
-// trace at a time.
+// Implements the hook `profile` in one worker: profiles the steps that follow a hook's instant, one trace at a time.
 //
 //   1 idle ──Reached: a hook is due──▶ 2 tracing ──its last step ended, or Finish──▶ 1, with a trace
 //
 // Invariants
-//   * While idle nothing is kept.
-//   * A trace has the steps that were applied, and attempts between them that broke.
-// Threading: owned by the thread that computes.
+//   * Nothing is recorded while idle.
+//   * A trace contains the applied steps and the attempts between them that broke.
+//
+// Threading: owned by the engine thread.
 #ifndef LOCKSTEP_WORKER_HOOKS_STEP_TRACER_H_
 #define LOCKSTEP_WORKER_HOOKS_STEP_TRACER_H_
 
@@ -33,7 +33,7 @@ struct TraceHook {
   int64_t steps = 0;
 };
 
-// Those of `job`, in its order; `epoch_samples`: of its training set.
+// The job's hooks that ask for a profile, in the job's order. `epoch_samples`: the size of its training set.
 std::vector<TraceHook> TraceHooksOf(const JobSpec& job, int64_t epoch_samples);
 
 struct StepTrace {
@@ -46,40 +46,40 @@ struct StepTrace {
 
 class StepTracer {
  public:
-  // Of one trace.
+  // The most spans of one trace.
   static constexpr size_t kMostSpans = 100000;
 
   StepTracer() : StepTracer(Profiler::Options{.most_spans = kMostSpans}) {}
   explicit StepTracer(Profiler::Options options) : profiler_(std::move(options)) {}
 
-  // REQUIRES: nothing is traced.
+  // REQUIRES: no trace is in progress.
   void SetHooks(std::vector<TraceHook> hooks) { hooks_ = std::move(hooks); }
 
-  // What watches the replica.
+  // The profiler to attach to the replica.
   Profiler* profiler() { return &profiler_; }
 
-  // The replica came to these instants, between two steps. The name of a hook that is due and left out, because another
-  // one's steps are being traced; "" when there is none.
+  // Call between two steps with the instants that the replica reached. Starts a trace if a hook is due. Returns the
+  // name of a hook that is due but skipped because another trace is in progress; "" if none.
   std::string Reached(absl::Span<const HookInstant> instants);
-  // Something begins that stands in the trace as a whole: a step, or what is beside steps.
+  // Call when a step or other work that appears as one entry of the trace begins.
   void Begin() { begin_ns_ = hook_ == nullptr ? 0 : profiler_.now(); }
-  // It ended. A trace that is whole with it.
+  // Call when it ends. EndStep returns the trace if this step completes it.
   std::optional<StepTrace> EndStep(uint64_t step, bool applied);
   void EndOther(absl::string_view name);
-  // The trace under way, where it has a step.
+  // Ends the trace in progress and returns it if it has a step.
   std::optional<StepTrace> Finish();
 
  private:
   std::vector<TraceHook> hooks_;
   Profiler profiler_;
-  const TraceHook* hook_ = nullptr;  // of the trace under way
+  const TraceHook* hook_ = nullptr;  // of the trace in progress; null: idle
   uint64_t at_ = 0;
   int64_t applied_ = 0;
   int64_t begin_ns_ = 0;
   std::vector<TracedStep> steps_;
 };
 
-// The trace as gzip of a Chrome trace, in pieces for the chief. `rank`: of the worker. Takes a while.
+// The trace as a gzipped Chrome trace, split into pieces for the chief. `rank`: the worker's. Slow for long traces.
 std::vector<TracePiece> PiecesOf(const StepTrace& trace, const std::string& job, const std::string& worker, int rank);
 
 }  // namespace lockstep::worker
