@@ -1,8 +1,8 @@
-// A worker's health and metrics over HTTP (`lockstep worker --http`). No credential is asked for: what it tells are
+// A worker's health and metrics over HTTP (`lockstep worker --http`). There is no authentication: the pages reveal only
 // counts, times, and the worker's name.
 //
-//   /healthz   200 while the worker's loop turns
-//   /readyz    200 once the chief has taken the worker in
+//   /healthz   200 while the worker's session loop is responsive
+//   /readyz    200 once the chief has accepted the worker
 //   /metrics   for Prometheus; docs/monitoring.md lists the names
 //
 // Threading: thread-safe.
@@ -21,21 +21,22 @@
 
 namespace lockstep::worker {
 
-// A worker as it is now.
+// The current state of a worker.
 struct PresentWorker {
-  std::string name;                    // "": the chief has not taken it in yet
+  std::string name;                    // "": the chief has not accepted it yet
   std::string phase;                   // "stepping"
   uint64_t step = 0;                   // of its state
-  std::vector<NamedValue> statistics;  // as it reports them to the chief
+  std::vector<NamedValue> statistics;  // those that it reports to the chief
 };
 
 // The text of /metrics.
 std::string WorkerMetricsText(const PresentWorker& present);
 
-// How long the worker's loop may stand before /healthz says so.
+// How long the worker's loop may be stuck before /healthz fails.
 inline constexpr absl::Duration kWorkerHealthy = absl::Seconds(10);
 
-// Serves at `listen`, HOST:PORT. Neither function blocks. Codes as HttpServer::Start.
+// Serves at `listen` (HOST:PORT). `since_turn`: the time since the loop's last turn. `present` and `since_turn` are
+// called by server threads and must not block. Codes as HttpServer::Start.
 absl::StatusOr<std::unique_ptr<HttpServer>> ServeWorkerPage(const std::string& listen,
                                                             std::function<PresentWorker()> present,
                                                             std::function<absl::Duration()> since_turn);
