@@ -1,7 +1,6 @@
-// Lets a language model of bytes write: draws one byte after another from the scores that the model gives the end of
-// the text so far.
+// Generates text with a byte-level language model: samples one byte at a time from the scores for the end of the text.
 //
-// Threading: thread-compatible; the plan's owner calls.
+// Threading: called by the plan's owner thread.
 #ifndef LOCKSTEP_WORKER_SAMPLE_TEXT_WRITER_H_
 #define LOCKSTEP_WORKER_SAMPLE_TEXT_WRITER_H_
 
@@ -15,19 +14,19 @@
 
 namespace lockstep::worker {
 
-// The model's answer to one text, or to a pass of them where it computes with its batch. InvalidArgument when the model
-// does not take tokens [batch, length] and score 256 bytes per position.
+// The prediction graph for one text, or for a batch of them if the model has a fixed batch size. InvalidArgument unless
+// the model maps tokens [batch, length] to scores of 256 bytes per position.
 absl::StatusOr<Graph> MakeTextGraph(const MetaGraph& metagraph);
 
 struct TextOptions {
   std::string prompt = "\n";  // not empty
   int64_t bytes = 400;
-  double temperature = 0.8;  // 0: always the likeliest byte; 1: as the model says
+  double temperature = 0.8;  // 0: always the likeliest byte; 1: the model's probabilities
   uint64_t seed = 0;         // the same seed and weights give the same text
 };
 
-// The prompt and what follows it. Each byte is also given to `on_byte` as it comes (may be empty). Blocks; errors of
-// the plan, Cancelled among them. REQUIRES: `plan` is of MakeTextGraph's graph and bound.
+// Returns the prompt and its continuation. Also calls `on_byte` (may be empty) with each byte. Blocks; errors of the
+// plan, Cancelled among them. REQUIRES: `plan` is of MakeTextGraph's graph and bound.
 absl::StatusOr<std::string> WriteText(Plan& plan, const TextOptions& options,
                                       const std::function<void(char)>& on_byte = {});
 
