@@ -1,11 +1,12 @@
-// Stage 7: consistent copies of the state at step boundaries, held in memory until their shares are at the chief. The
-// engine thread starts the copy between two steps; its digest is computed while training goes on.
+// Stage 7: consistent copies of the state at step boundaries, held in memory until the chief has stored their shares.
+// The engine thread starts the copy between two steps; its digest is computed while training continues.
 //
-//   1 taken ──Wait──▶ 2 copied ──Name──▶ 3 held ──Drop──▶ 4 free again once nobody reads it
+//   1 taken ──Wait──▶ 2 copied ──Name──▶ 3 held ──Drop──▶ 4 buffer reused once its last reader is done
 //
 // Invariants
 //   * A snapshot's bytes never change once Wait has returned.
-//   * Memory is that of the buffers reserved up front, unless more snapshots than that are alive at once.
+//   * Snapshots use the reserved buffers; further memory is allocated only if more snapshots are alive at once.
+//
 // Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_SNAPSHOT_SNAPSHOT_STORE_H_
 #define LOCKSTEP_WORKER_SNAPSHOT_SNAPSHOT_STORE_H_
@@ -25,35 +26,36 @@
 
 namespace lockstep::worker {
 
-// A copy that may still be on its way from the device.
+// A copy of the state whose transfer from the device may be in progress.
 struct Snapshot {
   std::shared_ptr<const HostState> state;
-  std::shared_ptr<device::Event> copied;  // null: it is done
+  std::shared_ptr<device::Event> copied;  // null: the transfer is done
 
   // Blocks until `state` may be read; the first failure of the device. REQUIRES: called before `state` is dropped.
   absl::Status Wait() const { return copied == nullptr ? absl::OkStatus() : copied->Wait(); }
 };
 
-// A snapshot that is held under its name.
+// A snapshot with a name.
 struct HeldSnapshot {
-  std::shared_ptr<const HostState> state;       // null: there is none
-  std::shared_ptr<const StateDigests> digests;  // of `state`, which make the name's; null: nobody asks for them
+  std::shared_ptr<const HostState> state;       // null: no snapshot has this name
+  std::shared_ptr<const StateDigests> digests;  // of `state`, from which the name's digest follows; null: not needed
 };
 
 class SnapshotStore {
  public:
   SnapshotStore() : pool_(std::make_shared<Pool>()) {}
 
-  // Makes `count` buffers for copies of `state` ready, every page touched, so that Take costs a copy only. Replaces
-  // those reserved before.
+  // Allocates `count` buffers for copies of `state`, with all pages touched, so that Take costs only the copy. Replaces
+  // earlier reservations.
   absl::Status Reserve(const ReplicaState& state, int count);
 
-  // Copies `state`. ResourceExhausted when memory does not suffice. REQUIRES: Reserve for a state of the same layout.
+  // Starts a copy of `state`. ResourceExhausted when memory is exhausted. REQUIRES: Reserve was called with a state of
+  // the same layout.
   absl::StatusOr<Snapshot> Take(ReplicaState& state);
 
-  // Holds `snapshot`, which was waited for, under its name until Drop.
+  // Holds `snapshot` under its name until Drop. REQUIRES: Snapshot::Wait returned.
   void Name(const SnapshotId& id, HeldSnapshot snapshot);
-  // Without a state when none of that name is held.
+  // Returns the snapshot of that name; without a state if there is none.
   HeldSnapshot Find(const SnapshotId& id) const;
   void Drop(const SnapshotId& id);
 
@@ -63,7 +65,7 @@ class SnapshotStore {
     std::vector<std::unique_ptr<HostState>> free GUARDED_BY(mutex);
   };
 
-  const std::shared_ptr<Pool> pool_;  // snapshots return their buffers to it, also when they outlive the store
+  const std::shared_ptr<Pool> pool_;  // snapshots return their buffers to it, even if they outlive the store
   mutable Mutex mutex_;
   std::map<SnapshotId, HeldSnapshot> held_ GUARDED_BY(mutex_);
 };
