@@ -1,7 +1,7 @@
-// Stage 8: streams one share of a snapshot to the chief, in checked chunks, on a connection that nothing else waits
-// for.
+// Stage 8: streams shares of snapshots to the chief, in chunks with checksums. It uses a connection of its own, so that
+// uploads delay no other messages.
 //
-// Threading: ShareUploader is thread-safe and owns one thread; it uploads one share after another.
+// Threading: thread-safe; owns one thread, which uploads one share at a time.
 #ifndef LOCKSTEP_WORKER_UPLOAD_SHARE_UPLOAD_H_
 #define LOCKSTEP_WORKER_UPLOAD_SHARE_UPLOAD_H_
 
@@ -33,22 +33,22 @@ struct ShareJob {
   uint32_t share = 0;
   uint32_t shares = 0;
   std::shared_ptr<const HostState> state;
-  std::shared_ptr<const StateDigests> digests;  // as they were when the snapshot was announced
+  std::shared_ptr<const StateDigests> digests;  // computed when the snapshot was announced
 };
 
 class ShareUploader {
  public:
-  // Called on the uploader's thread when a share is stored at the chief, or when it could not be sent; not after
-  // Cancel.
+  // Called on the uploader's thread when the chief has stored a share, or when the upload failed; not after Cancel.
   using Done = std::function<void(const ShareJob& job, const absl::Status& status)>;
 
   ShareUploader(CallerKey key, Done done);
-  // Cancels what is under way.
+  // Cancels the upload in progress.
   ~ShareUploader();
 
   // Never blocks. ResourceExhausted when too many are waiting.
   absl::Status Start(ShareJob job);
-  // Ends the upload of this snapshot that is under way. (The chief refuses what still waits: its save is not open.)
+  // Ends the upload in progress if it is of this snapshot. (Shares still queued are refused by the chief, since their
+  // save is not open.)
   void Cancel(const SnapshotId& snapshot);
 
   // Bytes sent so far: evidence of progress.
