@@ -1,7 +1,7 @@
-// A profile in the Trace Event Format that chrome://tracing and Perfetto open: one track per kind of work, one for the
-// steps, every run of a node an event with its op, shapes and kernel.
+// Exports a profile in the Trace Event Format of chrome://tracing and Perfetto: one track per kind of work and one for
+// steps; every run of a node is an event with its op, shapes and kernel.
 //
-// Threading: thread-safe (pure functions of a profiler that is not recording).
+// Threading: thread-safe (pure functions of a stopped profiler).
 #ifndef LOCKSTEP_WORKER_PROFILE_CHROME_TRACE_H_
 #define LOCKSTEP_WORKER_PROFILE_CHROME_TRACE_H_
 
@@ -15,10 +15,10 @@
 
 namespace lockstep::worker {
 
-// What every trace written here begins with.
+// The first bytes of every trace.
 inline constexpr absl::string_view kTraceOpening = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
 
-// When one step, or what stands beside steps, ran, by the profiler's clock.
+// The time of one step, or of other work between steps, on the profiler's clock.
 struct TracedStep {
   int64_t step = 0;
   int64_t begin_ns = 0;
@@ -26,11 +26,12 @@ struct TracedStep {
   std::string name = {};  // empty: "step N"
 };
 
-// How many of `steps`, the first ones, the profiler has spans of; not all of the last one's where it left some out.
+// The number of leading `steps` of which the profiler has spans; if it dropped spans, the last of them is incomplete.
 size_t StepsInTrace(const Profiler& profiler, absl::Span<const TracedStep> steps);
 
-// The text of the file: these steps and all spans. Times count from the profiler's Start. A trace that was cut says so
-// in an event at its end. `process`: its number and name in viewers, which show several traces as one.
+// The text of the file, with these steps and all spans. Times count from the profiler's Start. If spans were dropped,
+// an event at the end says so. `process` and `process_number` identify the process in viewers that merge several
+// traces.
 std::string ChromeTrace(const Profiler& profiler, absl::string_view process, absl::Span<const TracedStep> steps,
                         int process_number = 1);
 

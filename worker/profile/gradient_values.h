@@ -1,5 +1,5 @@
-// Which nodes of a training graph belong to its backward pass: those that the gradient of the loss reaches, seen in the
-// order in which a plan makes their kernels.
+// Finds the nodes of a training graph's backward pass: those that read or write values that depend on the gradient of
+// the loss. Nodes must be visited in the order in which a plan makes their kernels.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_PROFILE_GRADIENT_VALUES_H_
@@ -14,8 +14,8 @@ namespace lockstep::worker {
 
 class GradientValues {
  public:
-  // Whether an input or an output of the node is a gradient, or depends on one. Its outputs are such values from then
-  // on.
+  // Whether an input or output of the node is a gradient or depends on one. If so, its outputs count as such values for
+  // later calls.
   bool Reaches(const Node& node);
 
  private:

@@ -1,4 +1,4 @@
-// Bytes as one gzip file (RFC 1952), by zlib.
+// Compresses bytes to a gzip file (RFC 1952) with zlib.
 //
 // Threading: thread-safe (pure function).
 #ifndef LOCKSTEP_WORKER_PROFILE_GZIP_H_
@@ -10,7 +10,7 @@
 
 namespace lockstep::worker {
 
-// Empty when memory does not suffice.
+// Returns "" when memory is exhausted.
 std::string Gzip(absl::string_view bytes);
 
 }  // namespace lockstep::worker

@@ -1,4 +1,4 @@
-// The floating-point operations and bytes of a kernel, from its shapes: its time is compared with them.
+// The floating-point operations and bytes of a kernel, by its shapes, to judge its run time.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_WORKER_PROFILE_OPERATIONS_H_
@@ -10,15 +10,15 @@
 
 namespace lockstep::worker {
 
-// True for matrix products and convolutions, forward and backward, and attention, which consists of products.
+// True for matrix products, convolutions and attention, forward and backward.
 bool IsProduct(OpType op);
 
-// Multiplications and additions of a product or a convolution as its definition has them, padding included, whatever
-// method serves it (Winograd's needs fewer); of attention those of its products, without what a causal mask hides. 0
-// for every other op.
+// The multiplications and additions of a product or a convolution by its definition, padding included, whatever the
+// algorithm (Winograd's needs fewer); for attention those of its two products, without scores that a causal mask
+// excludes. 0 for every other op.
 int64_t ArithmeticOperations(const device::KernelRequest& request);
 
-// The inputs' and outputs' bytes, each once: the least that has to be moved.
+// The bytes of all inputs and outputs, each counted once: a lower bound of the memory traffic.
 int64_t BytesTouched(const device::KernelRequest& request);
 
 }  // namespace lockstep::worker

@@ -1,8 +1,9 @@
-// A profile as a table: where the time between its Start and Stop went, by op and kernel.
+// Summarises a profile as a table: the time between Start and Stop by op and kernel.
 //
 // Invariants
-//   * The rows' times add up to the total: what no work accounts for is a row of its own.
-// Threading: thread-safe (pure functions of a profiler that is not recording).
+//   * The rows' times add up to the total: time outside of recorded work is a row of its own (kRestOp).
+//
+// Threading: thread-safe (pure functions of a stopped profiler).
 #ifndef LOCKSTEP_WORKER_PROFILE_PROFILE_REPORT_H_
 #define LOCKSTEP_WORKER_PROFILE_PROFILE_REPORT_H_
 
@@ -19,7 +20,7 @@ inline constexpr char kRestOp[] = "(the rest)";
 
 struct ProfileRow {
   std::string op;
-  std::string kernel;  // its implementation; of a row by node also name and shapes
+  std::string kernel;  // implementation; in ReportByNode also the node's name and shapes
   int64_t calls = 0;
   int64_t ns = 0;
   int64_t operations = 0;  // of all calls
@@ -40,14 +41,14 @@ ProfileReport ReportByOp(const Profiler& profiler);
 // One row per work.
 ProfileReport ReportByNode(const Profiler& profiler);
 
-// The rows as a table with a line of names, then the total; `steps` is how many were profiled.
+// The rows as a table with a header, then the total. `steps`: the number of profiled steps.
 std::string TableText(const ProfileReport& report, int64_t steps);
 
 // "matrix products and convolutions 71.2%, other kernels 15.0%, data 1.3%, reduction 5.9%, update 4.2%, the rest 2.4%"
 std::string SharesText(const ProfileReport& report);
 
-// "on the reference kernels, which are slow, 12.3%: Einsum 8.0%, Mod 4.3%" of a report by op. Empty where no kernel is
-// the reference's, or all are.
+// For a report by op: "on the reference kernels, which are slow, 12.3%: Einsum 8.0%, Mod 4.3%". Empty if none or all of
+// the kernels are reference kernels.
 std::string SlowText(const ProfileReport& report);
 
 }  // namespace lockstep::worker

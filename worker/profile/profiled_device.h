@@ -1,12 +1,11 @@
-// A device whose kernels and copies tell a profiler when they ran; they are those of the device inside, with the same
-// bits. Kernels of nodes behind the loss's gradient stand on the backward track, others on the forward one.
+// A device that wraps another one and reports the times of its kernels and copies to a profiler. Results have the same
+// bits. Kernels of the backward pass (gradient_values.h) go to the backward track, others to the forward track.
 //
-// A device with memory of its own goes on by itself after a launch; there, while the profiler keeps, every kernel and
-// copy is waited for, so that its time is its own, and nothing is replayed. It holds the launch, some microseconds, and
-// steps take longer than those that nobody watches. While the profiler keeps nothing, the device inside does all as it
-// would alone.
+// On an asynchronous device (a GPU), the profiler waits for every kernel and copy while it records, and replays no
+// recordings: each time then belongs to one kernel, but includes some microseconds for its launch, and steps are slower
+// than unprofiled ones. While the profiler does not record, the wrapped device works undisturbed.
 //
-// Threading: as device.h.
+// Threading: owned by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_PROFILE_PROFILED_DEVICE_H_
 #define LOCKSTEP_WORKER_PROFILE_PROFILED_DEVICE_H_
 
@@ -23,7 +22,7 @@ namespace lockstep::worker {
 
 class ProfiledDevice final : public device::Device {
  public:
-  // `profiler` outlives the device and everything that it makes.
+  // `profiler` outlives the device and all its objects.
   ProfiledDevice(std::unique_ptr<device::Device> inner, Profiler* profiler);
 
   const device::DeviceInfo& info() const override { return inner_->info(); }

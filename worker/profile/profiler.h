@@ -1,13 +1,14 @@
-// Where the time of training steps goes: spans on one track per kind of work, and totals per work. A device is watched
-// by wrapping it (profiled_device.h), a step runner by StepConfig::profiler; who is not watched pays nothing per node,
-// and who is watched while nothing is kept one branch.
+// Records where the time of training steps goes: spans on one track per kind of work, and totals per piece of work. A
+// device is profiled by wrapping it (profiled_device.h), a step runner by StepConfig::profiler. Without profiling there
+// is no cost per node; with an attached profiler that is idle the cost is one branch.
 //
-//   1 idle ──Start──▶ 2 keeping ──Stop──▶ 1     works may be added in both; what runs while idle is not kept
+//   1 idle ──Start──▶ 2 recording ──Stop──▶ 1     works may be added in both states; spans are recorded only in 2
 //
 // Invariants
-//   * Spans are of one thread. Those of a device that the host sees do not nest: their sum is at most the time between
-//     Start and Stop.
-// Threading: owned by the thread that owns the device.
+//   * All spans are of one thread. Spans of a host device do not nest, so their sum is at most the time from Start to
+//     Stop.
+//
+// Threading: owned by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_PROFILE_PROFILER_H_
 #define LOCKSTEP_WORKER_PROFILE_PROFILER_H_
 
@@ -27,16 +28,16 @@ inline constexpr int kProfileTracks = 6;
 // "data", "forward", ...
 absl::string_view TrackName(ProfileTrack track);
 
-// Something that runs again and again: a kernel of one node, or a part of the step outside of kernels.
+// A piece of work that runs many times: the kernel of a node, or a part of the step outside of kernels.
 struct ProfiledWork {
   ProfileTrack track = ProfileTrack::kForward;
   std::string name;                 // of the node
-  std::string op;                   // "Conv"; in brackets what is no op of a graph: "(update)"
+  std::string op;                   // "Conv"; in parentheses if it is no op of a graph: "(update)"
   std::string shapes = {};          // "F32[64, 1, 28, 28] ... -> ..."
   std::string implementation = {};  // of the kernel
-  int64_t operations = 0;           // additions and multiplications of one run, where they are known; else 0
-  int64_t bytes = 0;                // that one run reads and writes; 0: unknown
-  bool product = false;             // a matrix product or a convolution, forward or backward
+  int64_t operations = 0;           // additions and multiplications per run; 0: none or unknown
+  int64_t bytes = 0;                // read and written per run; 0: unknown
+  bool product = false;             // IsProduct (operations.h)
   size_t workspace_bytes = 0;
 };
 
@@ -57,19 +58,19 @@ class Profiler {
   using Now = std::function<int64_t()>;
 
   struct Options {
-    size_t most_spans = size_t{1} << 19;  // those after them count in the totals only
+    size_t most_spans = size_t{1} << 19;  // later spans count only in the totals
     Now now = {};                         // empty: the steady clock
   };
 
   Profiler() : Profiler(Options{}) {}
   explicit Profiler(Options options);
 
-  // The index of a new work.
+  // Adds a work and returns its index.
   int Add(ProfiledWork work);
-  // The index of the work outside of kernels with this track and op, added when there is none.
+  // Returns the index of the work outside of kernels with this track and op, which is added if missing.
   int Find(ProfileTrack track, absl::string_view op);
 
-  // Forgets what was kept and begins to keep.
+  // Drops all records and begins to record.
   void Start();
   void Stop();
   bool keeping() const { return keeping_; }
@@ -78,17 +79,17 @@ class Profiler {
   void Record(int work, int64_t begin_ns, int64_t end_ns);
 
   const std::vector<ProfiledWork>& works() const { return works_; }
-  // As works().
+  // One per work, in the order of works().
   const std::vector<ProfileTotal>& totals() const { return totals_; }
-  // In the order in which they ended: the first `most_spans`.
+  // The first `most_spans` spans, in the order in which they ended.
   const std::vector<ProfileSpan>& spans() const { return spans_; }
-  // Whether more ended than spans() has.
+  // Whether spans were dropped.
   bool left_out() const { return left_out_; }
   // The instant of Start, and the time from it to Stop.
   int64_t start_ns() const { return start_ns_; }
   int64_t elapsed_ns() const { return stop_ns_ - start_ns_; }
 
-  // Records the time until its end as a work without a node. Does nothing where `profiler` is null or keeps nothing.
+  // Records its lifetime as a span of a work outside of kernels. Does nothing if `profiler` is null or idle.
   class Scope {
    public:
     Scope(Profiler* profiler, ProfileTrack track, absl::string_view op)
@@ -114,7 +115,7 @@ class Profiler {
   int64_t start_ns_ = 0;
   int64_t stop_ns_ = 0;
   std::vector<ProfiledWork> works_;
-  std::vector<int> found_;  // those that Find added
+  std::vector<int> found_;  // works that Find added
   std::vector<ProfileTotal> totals_;
   std::vector<ProfileSpan> spans_;
 };
