@@ -1,6 +1,7 @@
-// A metadata server of a cloud, for tests: it answers each request with what a function of the test returns.
+// A fake metadata server of a cloud for tests, which answers each request by calling a function of the test.
 //
-// Threading: the function is called by the server's thread, one request after another, until the destructor returns.
+// Threading: owned by the test. The server's own thread calls the function, one request at a time, until the destructor
+// returns.
 #ifndef LOCKSTEP_WORKER_NOTICE_FAKE_METADATA_SERVER_H_
 #define LOCKSTEP_WORKER_NOTICE_FAKE_METADATA_SERVER_H_
 
@@ -25,8 +26,8 @@ namespace lockstep::worker {
 
 class FakeMetadataServer {
  public:
-  // Gets a request with all its headers; returns the bytes to answer, or kHang to answer nothing and keep the
-  // connection.
+  // Receives a request with all its headers; returns the bytes of the answer, or kHang to keep the connection open
+  // without an answer.
   using Answer = std::function<std::string(const std::string& request)>;
   static constexpr char kHang[] = "";
 
@@ -55,7 +56,7 @@ class FakeMetadataServer {
 
   const HttpEndpoint& endpoint() const { return endpoint_; }
 
-  // A reply with a length, as most servers give it.
+  // A reply with Content-Length.
   static std::string Reply(int status, const std::string& body, const std::string& headers = "") {
     return absl::StrCat("HTTP/1.1 ", status, " Some Reason\r\n", headers, "Content-Length: ", body.size(), "\r\n\r\n",
                         body);
@@ -91,7 +92,7 @@ class FakeMetadataServer {
       (void)!send(fd, reply.data(), reply.size(), MSG_NOSIGNAL);
       return;
     }
-    // It hangs until the caller gives up.
+    // kHang: wait until the client gives up.
     while (!Ends(fd) && recv(fd, buffer, sizeof buffer, 0) > 0) continue;
   }
 

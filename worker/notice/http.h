@@ -1,5 +1,5 @@
-// One small HTTP/1.1 exchange with a server nearby, as the metadata servers of clouds are: plain, without names to look
-// up, with a limit on time and size.
+// A minimal HTTP/1.1 client for nearby servers such as the metadata servers of clouds: without TLS and name resolution,
+// with limits on time and size.
 //
 // Threading: thread-safe; Exchange blocks, for `limit` at most.
 #ifndef LOCKSTEP_WORKER_NOTICE_HTTP_H_
@@ -24,8 +24,8 @@ struct HttpEndpoint {
   std::string ToString() const;  // "http://127.0.0.1:8080"
 };
 
-// "http://127.0.0.1:8080", "http://169.254.169.254", "http://[fd00:ec2::254]". InvalidArgument for anything else: a
-// name would have to be looked up, which may hang.
+// Parses "http://127.0.0.1:8080", "http://169.254.169.254" or "http://[fd00:ec2::254]". InvalidArgument for anything
+// else: resolving a name might hang.
 absl::StatusOr<HttpEndpoint> ParseEndpoint(absl::string_view text);
 
 struct HttpRequest {
@@ -36,19 +36,19 @@ struct HttpRequest {
 
 struct HttpReply {
   int status = 0;
-  std::map<std::string, std::string> headers;  // names in lower case; of equal ones the last
+  std::map<std::string, std::string> headers;  // names in lower case; the last of equal names
   std::string body;
 };
 
 inline constexpr size_t kMaxHttpReply = 256u << 10;
 
-// The reply in `bytes`, of a stream that has ended or goes on; nullopt: more is needed. DataLoss: it is no HTTP, or it
-// ended early.
+// Parses a reply from the bytes received so far; `ended`: the connection was closed. nullopt: more bytes are needed.
+// DataLoss: not HTTP, or ended early.
 absl::StatusOr<std::optional<HttpReply>> ParseReply(absl::string_view bytes, bool ended);
 
-// Connects, asks, reads the reply. Any status of the server is a reply. DeadlineExceeded after `limit`; Cancelled as
-// soon as `cancel_fd` (-1: none) is readable; Unavailable when nobody listens or the connection breaks; DataLoss as
-// ParseReply, and for a reply beyond kMaxHttpReply. Messages name the endpoint.
+// Connects, sends the request and reads the reply; any HTTP status counts as a reply. DeadlineExceeded after `limit`;
+// Cancelled as soon as `cancel_fd` (-1: none) is readable; Unavailable when the connection fails or breaks; DataLoss as
+// ParseReply, and for a reply larger than kMaxHttpReply. Messages name the endpoint.
 absl::StatusOr<HttpReply> Exchange(const HttpEndpoint& endpoint, const HttpRequest& request, absl::Duration limit,
                                    int cancel_fd);
 

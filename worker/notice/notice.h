@@ -1,6 +1,6 @@
-// What tells a worker that its machine is about to be taken away, besides SIGTERM.
+// Sources, besides SIGTERM, of the notice that a worker's machine is about to be taken away.
 //
-// Threading: thread-compatible; one thread looks at a source.
+// Threading: thread-compatible; a source is used by one thread.
 #ifndef LOCKSTEP_WORKER_NOTICE_NOTICE_H_
 #define LOCKSTEP_WORKER_NOTICE_NOTICE_H_
 
@@ -13,13 +13,13 @@
 namespace lockstep::worker {
 
 struct Notice {
-  std::string what;                             // for people
-  absl::Duration grace = absl::ZeroDuration();  // until the machine is gone; zero: not known
+  std::string what;                             // the reason, for messages
+  absl::Duration grace = absl::ZeroDuration();  // until the machine is gone; zero: unknown
 };
 
 struct NoticeLook {
   std::optional<Notice> notice;
-  std::string remark;  // what people should know all the same, once; empty: nothing
+  std::string remark;  // information that is not a notice, reported once; empty: none
 };
 
 class NoticeSource {
@@ -27,8 +27,8 @@ class NoticeSource {
   virtual ~NoticeSource() = default;
   // For messages: "the file /run/preempted".
   virtual std::string name() const = 0;
-  // Looks once. Blocks, for a limited time and no longer than until `cancel_fd` is readable. An error means that
-  // nothing is known, and that it may be known at the next look.
+  // Polls the source once. Blocks for a limited time, and at most until `cancel_fd` is readable. An error means that
+  // the source could not be read this time.
   virtual absl::StatusOr<NoticeLook> Look(int cancel_fd) = 0;
 };
 

@@ -1,6 +1,6 @@
-// A file whose appearance is the notice. What stands in it may be the time that is left, such as "90s".
+// A file whose existence is the notice. It may contain the remaining time, such as "90s".
 //
-// Threading: as NoticeSource.
+// Threading: thread-compatible; used by one thread.
 #ifndef LOCKSTEP_WORKER_NOTICE_NOTICE_FILE_H_
 #define LOCKSTEP_WORKER_NOTICE_NOTICE_FILE_H_
 

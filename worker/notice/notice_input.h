@@ -1,7 +1,7 @@
-// End of file on standard input is the notice: the process at the other end has gone. For workers that ssh started,
-// since a broken ssh connection sends no signal.
+// Takes the end of file on standard input as the notice: the process at the other end is gone. For workers started by
+// ssh, since a broken ssh connection sends no signal.
 //
-// Threading: as NoticeSource.
+// Threading: thread-compatible; used by one thread.
 #ifndef LOCKSTEP_WORKER_NOTICE_NOTICE_INPUT_H_
 #define LOCKSTEP_WORKER_NOTICE_NOTICE_INPUT_H_
 
@@ -13,7 +13,7 @@ namespace lockstep::worker {
 
 class NoticeInput : public NoticeSource {
  public:
-  // What comes on `fd` is read and dropped. The descriptor stays its owner's.
+  // Reads and discards the data of `fd`, which the caller keeps owning.
   explicit NoticeInput(int fd) : fd_(fd) {}
   std::string name() const override { return "the standard input"; }
   absl::StatusOr<NoticeLook> Look(int cancel_fd) override;

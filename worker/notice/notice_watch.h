@@ -1,7 +1,7 @@
-// A thread that looks at a source of notices again and again, until it gives one. A source that fails is reported once
-// and polled on: it never keeps the worker from training.
+// A thread that polls a source of notices until it gives one. A failure of the source is reported once and polling
+// continues; it never disturbs training.
 //
-// Threading: `on_notice` and `say` are called by the watch's thread, until the destructor returns.
+// Threading: owned by its creator. Its own thread calls `on_notice` and `say` until the destructor returns.
 #ifndef LOCKSTEP_WORKER_NOTICE_NOTICE_WATCH_H_
 #define LOCKSTEP_WORKER_NOTICE_NOTICE_WATCH_H_
 
@@ -25,7 +25,7 @@ class NoticeWatch {
   };
 
   explicit NoticeWatch(Options options);
-  // Ends a look that is under way.
+  // Cancels a poll in progress.
   ~NoticeWatch();
   NoticeWatch(const NoticeWatch&) = delete;
   NoticeWatch& operator=(const NoticeWatch&) = delete;
@@ -37,8 +37,8 @@ class NoticeWatch {
 
   const Options options_;
   const int cancel_fd_;
-  bool failed_ = false;         // ever, and that was said
-  bool recovery_said_ = false;  // once: a server that comes and goes fills no log
+  bool failed_ = false;         // the source has failed, which was reported
+  bool recovery_said_ = false;  // reported once only, so that a flapping server does not fill the log
   std::thread thread_;
 };
 

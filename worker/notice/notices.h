@@ -1,4 +1,4 @@
-// The sources of notices that a worker's command line asks for.
+// Sets up the sources of notices that a worker's command line asks for.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_NOTICE_NOTICES_H_
@@ -18,13 +18,13 @@
 namespace lockstep::worker {
 
 struct NoticeOptions {
-  std::string cloud = "none";  // aws, gcp, azure, none, or auto: as the machine's firmware says
-  std::string endpoint;        // of the metadata server; empty: where clouds have it
+  std::string cloud = "none";  // aws, gcp, azure, none, or auto: detected from the firmware
+  std::string endpoint;        // of the metadata server; empty: kMetadataEndpoint
   std::string file;            // empty: none
-  bool input = false;          // the end of the standard input
+  bool input = false;          // take the end of standard input as a notice
 };
 
-// What they come to. InvalidArgument: an option is wrong.
+// The parsed options. PlanNotices returns InvalidArgument for a wrong option.
 struct NoticePlan {
   Cloud cloud = Cloud::kNone;
   HttpEndpoint endpoint;
@@ -33,7 +33,7 @@ struct NoticePlan {
 };
 absl::StatusOr<NoticePlan> PlanNotices(const NoticeOptions& options, const std::string& dmi = "/sys/class/dmi/id");
 
-// Watches until the vector is dropped. `on_notice` is called at most once by each watch, on its thread.
+// Starts the watches, which run until destroyed. Each calls `on_notice` at most once, on its own thread.
 std::vector<std::unique_ptr<NoticeWatch>> WatchNotices(const NoticePlan& plan,
                                                        const std::function<void(const Notice&)>& on_notice);
 
