@@ -1,4 +1,4 @@
-// The variables of a trained model in the memory of a device, to be read by plans.
+// The variables of a trained model in device memory, to be read by plans.
 //
 // Threading: owned by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_INFERENCE_DEVICE_WEIGHTS_H_
@@ -19,17 +19,17 @@
 
 namespace lockstep::worker {
 
-// The elements of a variable, with its type and shape.
+// Reads the value of a variable; the tensor has the variable's type and shape.
 using ReadVariable = std::function<absl::StatusOr<Tensor>(const Variable& variable)>;
 
 class DeviceWeights {
  public:
-  // Reads `variables` one after another and copies each to the device, which outlives the weights. Blocks. Errors of
-  // `read`; ResourceExhausted when the device's memory does not suffice.
+  // Reads `variables` one at a time and copies each to the device, which outlives the weights. Blocks. Errors of
+  // `read`; ResourceExhausted when device memory is exhausted.
   static absl::StatusOr<DeviceWeights> Load(device::Device& device, absl::Span<const Variable> variables,
                                             const ReadVariable& read);
 
-  // Row-major, by the variable's name: what Plan::Bind takes.
+  // Device addresses by variable name, for Plan::Bind. Values are row-major.
   const std::map<std::string, std::byte*>& addresses() const { return addresses_; }
 
  private:

@@ -1,4 +1,4 @@
-// Evaluates one batch of an evaluation set after another: what the steps of a job and `lockstep eval` share.
+// Evaluates a model on an evaluation set, batch by batch, for the evaluations of a job and for `lockstep eval`.
 //
 // Threading: owned by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_INFERENCE_EVALUATION_PASS_H_
@@ -18,28 +18,28 @@
 
 namespace lockstep::worker {
 
-// In PassKey: what is not training draws other numbers than training does, as a shard that no job has.
+// PassKey::logical_shard outside of training: no job has this shard, so random numbers differ from those of training.
 inline constexpr int64_t kEvaluationShard = 0xffffffff;
 
 class EvaluationPass {
  public:
   struct Options {
     std::vector<SignatureInput> signature;
-    bool has_accuracy = false;  // of the graph
+    bool has_accuracy = false;  // the graph computes accuracy
     int64_t batch = 0;          // samples
     uint64_t seed = 0;
-    bool poison = kPoisonsMemory;  // batches before they are read
+    bool poison = kPoisonsMemory;  // poisons batches before they are read
   };
 
-  // `plan` is of MakeEvaluationGraph's graph for such a batch and bound; it and `source` outlive the pass. Internal
-  // when an input of the plan is fed by no field of the data, or by one of another size.
+  // `plan` is bound and made from MakeEvaluationGraph's graph for options.batch; it and `source` outlive the pass.
+  // Internal when no field of the data feeds an input of the plan, or one of another size.
   static absl::StatusOr<std::unique_ptr<EvaluationPass>> Make(Plan* plan, const DataSource* source, Options options);
 
-  // Of the whole set.
+  // The number of batches of the whole set.
   int64_t batches() const;
 
-  // The sums of batch `index` by the weights as they stand, of which `step` is the step; zeros behind the last batch.
-  // Blocks; errors of the plan, Cancelled among them. REQUIRES: the plan's variables are refreshed.
+  // Computes the sums of batch `index` with the current weights, which are of step `step`; zeros beyond the last batch.
+  // Blocks; errors of the plan, Cancelled among them. REQUIRES: Plan::RefreshVariables was called for these weights.
   absl::StatusOr<EvaluationSums> Run(int64_t step, int64_t index);
 
  private:
@@ -49,12 +49,12 @@ class EvaluationPass {
   Plan* const plan_;
   const DataSource* const source_;
   const Options options_;
-  std::vector<int> fields_;  // per input of the plan; kMaskField
+  std::vector<int> fields_;  // per input of the plan, or kMaskField
   EvalBatch batch_;
 };
 
-// The sums of the whole set. They are added up in the order in which a job of so many logical shards adds them: equal
-// bits of the batches give equal bits here. Blocks. REQUIRES: as of Run.
+// The sums of the whole set, added in the order in which a job with `logical_shards` adds them, so that the result has
+// the job's bits. Blocks. REQUIRES: as Run.
 absl::StatusOr<EvaluationSums> EvaluateAll(EvaluationPass& pass, int64_t step, int64_t logical_shards);
 
 }  // namespace lockstep::worker

@@ -1,4 +1,4 @@
-// Which field of the data feeds which input of a plan.
+// Maps the inputs of a plan to the fields of the data that feed them.
 //
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_WORKER_INFERENCE_INPUT_FIELDS_H_
@@ -16,15 +16,15 @@
 
 namespace lockstep::worker {
 
-// In place of a field: the mask of an evaluation (kMaskInput).
+// Stands for the evaluation mask (kMaskInput) in place of a field.
 inline constexpr int kMaskField = -1;
 
-// The field of `source` that feeds each input of a plan for passes of `batch` samples, in the order of plan.inputs().
-// Internal when one is fed by nothing, or by a field of another size.
+// The field of `source` for each input of a plan for passes of `batch` samples, in the order of plan.inputs(). Internal
+// when an input has no field, or one of another size.
 absl::StatusOr<std::vector<int>> InputFields(const Plan& plan, absl::Span<const SignatureInput> signature,
                                              const DataSource& source, int64_t batch);
 
-// What a pass reads of `batch`, by those fields.
+// The bytes of `batch` for each input of a pass; `fields` is InputFields' result.
 std::vector<InputBytes> InputsOf(absl::Span<const int> fields, const EvalBatch& batch);
 
 }  // namespace lockstep::worker

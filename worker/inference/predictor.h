@@ -1,7 +1,7 @@
-// What a trained model gives for the samples of a data set, batch by batch and in their order.
+// Computes a trained model's predictions for a data set, batch by batch in the order of the samples.
 //
-// Every batch is computed alike, the last one filled up with the set's first sample: the rows of a batch depend on the
-// weights, its samples, the batch's size and the kernels, not on which batches were computed before, or where.
+// All batches have the same size; the last is padded with the set's first sample. The rows of a batch depend on the
+// weights, its samples, the batch size and the kernels, but not on the batches before it or on the machine.
 //
 // Threading: owned by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_INFERENCE_PREDICTOR_H_
@@ -28,31 +28,32 @@ class Predictor {
   struct Options {
     std::vector<SignatureInput> signature;
     int64_t batch = 0;  // samples of a pass
-    // What models that draw random numbers draw by.
+    // The key of random numbers, for models that draw any.
     uint64_t seed = 0;
     int64_t step = 0;
   };
 
-  // Plans `graph`, of MakePredictionGraph with that batch, with the weights that `read` gives. `device` and `source`
-  // outlive the predictor. Errors of Plan::Make and DeviceWeights::Load; Internal when an input is fed by no field of
-  // the data, or by one of another size.
+  // Plans `graph`, which MakePredictionGraph made for options.batch, with the weights from `read`. `device` and
+  // `source` outlive the predictor. Errors of Plan::Make and DeviceWeights::Load; Internal when no field of the data
+  // feeds an input, or one of another size.
   static absl::StatusOr<std::unique_ptr<Predictor>> Make(device::Device& device, const Graph& graph,
                                                          const ReadVariable& read, const DataSource& source,
                                                          Options options);
 
-  // One row of what is predicted.
+  // Type and shape of one prediction.
   const TensorSpec& row() const { return row_; }
   int64_t row_bytes() const;
-  // Batches of the whole set; the last may have fewer samples.
+  // The number of batches of the set; the last may have fewer samples.
   int64_t batches() const;
 
-  // The rows of batch `index`, one per sample of the set; there until the next call. Blocks; errors of the plan.
+  // Computes the rows of batch `index`, one per sample of the set; valid until the next call. Blocks; errors of the
+  // plan.
   absl::StatusOr<absl::Span<const std::byte>> Run(int64_t index);
 
  private:
   Predictor(DeviceWeights weights, std::unique_ptr<Plan> plan, const DataSource& source, Options options);
 
-  const DeviceWeights weights_;  // which the plan reads
+  const DeviceWeights weights_;  // read by plan_
   const std::unique_ptr<Plan> plan_;
   const DataSource& source_;
   const Options options_;
