@@ -1,4 +1,5 @@
-// Places values with known lifetimes into one block of memory, so that values that never live at once share bytes.
+// Places values with known lifetimes into one block of memory, so that values that are never alive at the same time
+// share bytes.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_PLAN_ARENA_H_
@@ -13,7 +14,7 @@ namespace lockstep::worker {
 
 struct ArenaRequest {
   int64_t bytes = 0;
-  // Alive during steps first to last, both included.
+  // Alive during steps [first, last], inclusive.
   int first = 0;
   int last = 0;
 };
@@ -25,7 +26,7 @@ struct ArenaLayout {
   int64_t lower_bound = 0;
 };
 
-// Largest first, each at the lowest offset that is free during its life. The same requests give the same layout.
+// Places the largest request first, each at the lowest offset that is free during its lifetime. Deterministic.
 ArenaLayout PlaceInArena(absl::Span<const ArenaRequest> requests, int64_t alignment);
 
 }  // namespace lockstep::worker

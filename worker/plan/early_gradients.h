@@ -1,6 +1,7 @@
-// Lets the nodes that only finish gradients of parameters, casts of BF16 to F32 and moves, follow what they read. A
-// gradient is reduced once it is finished, and variables are cast in front of the forward pass, so the casts of their
-// gradients come behind the whole backward pass otherwise. The nodes stay the same ones: no bit depends on it.
+// Moves the nodes that only finish gradients of parameters (Cast, Scale, Transpose, Reshape and the like) directly
+// behind the nodes that they read, so that a bucket can be reduced early. Otherwise, for example, the casts of BF16
+// gradients follow the whole backward pass, since variables are cast before the forward pass. The nodes themselves do
+// not change, so neither do bits.
 //
 // Threading: immutable (a free function).
 #ifndef LOCKSTEP_WORKER_PLAN_EARLY_GRADIENTS_H_
@@ -10,8 +11,8 @@
 
 namespace lockstep::worker {
 
-// A node whose result is no gradient yet, but is read by one that stays, stays too: of a sum with what comes last only
-// the wider copy would be kept longer. REQUIRES: `graph` is differentiated, and its outputs are known.
+// A node whose result is read by a node that does not move stays too, unless the result is a gradient: moving it would
+// only keep the wider copy alive for longer. REQUIRES: `graph` is differentiated, and its outputs are known.
 void FinishGradientsEarly(Graph* graph);
 
 }  // namespace lockstep::worker

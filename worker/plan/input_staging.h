@@ -1,8 +1,9 @@
-// Brings the inputs of a plan's next pass to a device whose memory the host cannot touch, while the pass before is
-// computed: copied in a stream of their own into memory of their own, from where the pass takes them when it begins.
+// Copies the inputs of a plan's next pass to a device while the current pass is computed. The copies run in a stream of
+// their own, into a staging buffer, from which the pass takes them when it begins. For devices whose memory the host
+// cannot access.
 //
 //   copies    Copy(p+1) ── waits until pass p has taken its inputs ──▶ copied ─┐
-//   compute   ... pass p ........................................ pass p+1 ◀───┘ takes them, then they may be replaced
+//   compute   ... pass p ........................................ pass p+1 ◀───┘ takes them; they may be replaced
 //
 // Threading: owned by the device's owner thread.
 #ifndef LOCKSTEP_WORKER_PLAN_INPUT_STAGING_H_
@@ -23,28 +24,29 @@ namespace lockstep::worker {
 
 class InputStaging {
  public:
-  // For passes of `plan`, which is bound and outlives this. ResourceExhausted when memory does not suffice.
+  // `plan` is bound and outlives this object. ResourceExhausted when device memory is exhausted.
   static absl::StatusOr<std::unique_ptr<InputStaging>> Make(device::Device& device, Plan& plan);
-  // Waits for what is queued.
+  // Waits for the queued copies.
   ~InputStaging();
-  // Device memory that it takes.
+  // The device memory in bytes that it takes.
   static int64_t BytesOf(const Plan& plan);
 
-  // Queues the copies of a pass's inputs, host memory in the order of Plan::inputs, behind the newest pass's taking of
-  // its own. They must stay unchanged until WaitForCopies. Internal unless every input is fed with exactly its bytes.
+  // Queues the copies of a pass's inputs from host memory, in the order of Plan::inputs; they wait on the device until
+  // the last queued pass has taken its own inputs. The host memory must stay unchanged until WaitForCopies returns.
+  // Internal unless every input has exactly its bytes.
   absl::Status Copy(absl::Span<const InputBytes> inputs);
-  // Where the newest Copy goes, for Plan::RunPassOnDevice: work queued in the plan's stream from now on finds it there.
+  // The device memory of the latest Copy, for Plan::RunPassOnDevice. Makes the plan's stream wait for the copies.
   absl::StatusOr<absl::Span<const InputBytes>> Use();
-  // Blocks until what was copied from may change; returns the first failure.
+  // Blocks until the host memory of the latest Copy may change; returns the first failure.
   absl::Status WaitForCopies();
 
  private:
   explicit InputStaging(Plan& plan) : plan_(plan) {}
 
   Plan& plan_;
-  std::unique_ptr<device::Buffer> memory_;  // of all inputs
-  std::vector<std::byte*> addresses_;       // per input, in it
-  std::vector<InputBytes> inputs_;          // the same with their sizes
+  std::unique_ptr<device::Buffer> memory_;  // for all inputs
+  std::vector<std::byte*> addresses_;       // per input, in memory_
+  std::vector<InputBytes> inputs_;          // addresses_ with sizes
   std::unique_ptr<device::Stream> stream_;  // of the copies
   std::unique_ptr<device::Event> copied_;
 };

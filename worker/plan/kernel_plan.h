@@ -1,7 +1,7 @@
-// What could differ between machines and decides bits: the kernel library, the instruction set, threads, fusions, and
-// the implementation of every node, with the digests of a probe that was computed with them. Made once per job by one
-// worker and replayed by everybody else: from fixed tables, so that equal machines make equal plans, or, where a device
-// and the job's `numerics.tuned` allow it, by trying out what is fastest.
+// The kernel plan of a job: all choices that decide bits and could differ between machines (kernel library, instruction
+// set, threads, fusions, the implementation of every node), and the digests of a probe computed with them. One worker
+// makes it once per job and all others replay it. It is made from fixed tables, so that equal machines make equal
+// plans, or, if the device and the job's `numerics.tuned` allow it, by timing kernels.
 //
 //   make:   MakeDevice ─> Plan::Make (no choices) ─> DescribeKernels ─> RunProbe ─> SerializeKernelPlan
 //   replay: ParseKernelPlan ─> MakeDevice (its instruction set) ─> CheckKernelPlan ─> Plan::Make (its choices)
@@ -35,27 +35,27 @@ struct KernelPlan {
   std::vector<NodeDigest> probe;
 };
 
-// The kernel plan of plans that were made without one, with the options they were made with. `probe` is left empty.
+// The kernel plan for plans that were made without one, from their choices and options. `probe` is left empty.
 KernelPlan DescribeKernels(const device::DeviceInfo& device, const PlanOptions& options,
                            absl::Span<const Plan* const> plans);
 
-// The same plan gives the same bytes.
+// Equal plans give equal bytes.
 std::string SerializeKernelPlan(const KernelPlan& plan);
 
-// DataLoss when the bytes are no kernel plan, FailedPrecondition when they are of a newer version.
+// DataLoss when the bytes are not a kernel plan, FailedPrecondition when they are of a newer version.
 absl::StatusOr<KernelPlan> ParseKernelPlan(absl::string_view bytes);
 
 // SHA-256 of the bytes: 64 lower-case hex digits. The plan's name.
 std::string KernelPlanHash(absl::string_view bytes);
 
-// OK when a device can replay the plan; else FailedPrecondition, saying what differs and what to do. It is not enough
-// that it passes: the probe decides.
+// OK when a device can replay the plan; else FailedPrecondition with the difference and a remedy. Necessary but not
+// sufficient: the probe decides.
 absl::Status CheckKernelPlan(const KernelPlan& plan, const device::DeviceInfo& device);
 
-// What to make the device of a job with: the job's threads, and the plan's instruction set when there is a plan.
+// The options for making a job's device: the job's threads, and the plan's instruction set if there is a plan.
 device::DeviceOptions DeviceOptionsFor(int threads, const KernelPlan* plan);
 
-// Sets what `plan` says in the options for Plan::Make. REQUIRES: `plan` outlives the options.
+// Sets the choices of `plan` in the options for Plan::Make. REQUIRES: `plan` outlives the options.
 void ApplyKernelPlan(const KernelPlan& plan, PlanOptions* options);
 
 }  // namespace lockstep::worker

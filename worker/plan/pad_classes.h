@@ -1,15 +1,15 @@
-// Products that give scores of many classes, and those of the scores' gradient, with rows that begin on 16 bytes. Where
-// the number of classes n is odd, rows of BF16 do not, and libraries for GPUs come down to a quarter of their rate. It
-// is filled up to a multiple of 64 classes that are never met:
+// Pads the number of classes n of a classifier (a vocabulary) to a multiple of 64, so that the rows of its scores are
+// aligned to 16 bytes. Otherwise, for example with BF16 and an odd n, GPU libraries run these products and those of the
+// gradient at a quarter of their rate. The added classes never occur:
 //
-//   weights [n, k]     filled up with rows of zeros (or [k, n] with columns)
-//   bias [n]           filled up with -infinity; without a bias, 0 for the n classes
-//   scores             -infinity in the columns behind n: probability and gradient are 0 there, exactly
-//   labels             a label that is none of the n classes is none of the others either
-//   gradients of the weights and the bias     are cut off behind n
+//   weights [n, k]     padded with rows of zeros ([k, n]: with columns)
+//   bias [n]           padded with -infinity; if there is no bias, one is added with 0 for the n classes
+//   scores             -infinity in the added columns: probability and gradient are exactly 0 there
+//   labels             valid labels are below n, so an added class is never a label
+//   gradients          those of the weights and the bias are cut back to n
 //
-// The loss and the gradients are what they were: what is added to sums is 0. Only the products' own order of sums may
-// differ, as it does between any two sizes. Scores that anything but a cross entropy reads stay as they are.
+// Loss and gradients keep their values, since only zeros are added to sums; only the order of sums within the products
+// may differ, as between any two sizes. Scores that are read by anything but a cross entropy are left alone.
 //
 // Threading: immutable (a free function).
 #ifndef LOCKSTEP_WORKER_PLAN_PAD_CLASSES_H_
@@ -21,11 +21,11 @@
 
 namespace lockstep::worker {
 
-// Fewer are not worth the work around them.
+// Fewer classes are not worth the padding.
 inline constexpr int64_t kLeastPaddedClasses = 1024;
 inline constexpr int64_t kPaddedClassesMultiple = 64;
 
-// Returns how many products of scores it changed. REQUIRES: shapes are inferred; `graph` is RewriteForPlan's.
+// Returns the number of padded score products. REQUIRES: shapes are inferred; `graph` is RewriteForPlan's result.
 int PadClasses(Graph* graph);
 
 }  // namespace lockstep::worker

@@ -1,7 +1,6 @@
-// Turns a graph into the parts of a plan, in this order: values and kernels node by node (fusing, changing layouts
-// where kernels ask for it), then what is computed again, then lifetimes and results in place,
-// then places. It ends with a draft: memory comes with
-// Plan::Bind.
+// Builds a plan from a graph in these steps: values and kernels node by node (with fusion, and changes of layout where
+// kernels ask for them), recomputation, lifetimes and in-place results, offsets in memory. The result is a draft;
+// Plan::Bind allocates the memory.
 //
 // Threading: owned by the device's owner thread; used once.
 #ifndef LOCKSTEP_WORKER_PLAN_PLAN_BUILDER_H_
@@ -27,7 +26,7 @@ class PlanBuilder {
  private:
   using Home = PlanStorage::Home;
 
-  // plan_builder.cc: values and steps
+  // plan_builder.cc: values and steps.
   absl::Status AddSources();
   absl::Status AddNodes();
   absl::Status AddNode(const Node& node, const Node* relu);
@@ -39,9 +38,9 @@ class PlanBuilder {
   const Node* FusableRelu(const Node& node) const;
   device::KernelRequest Request(const Node& node, const Node* relu) const;
   absl::StatusOr<int> Find(const Node& node, const std::string& name) const;
-  // The value in another layout, for `reader` (null: for a view); adds the kernel that changes it, once.
+  // The value in another layout, for `reader` (null: for a view); adds the reorder kernel if there is none yet.
   absl::StatusOr<int> InLayout(int value, const device::Layout& layout, const Node* reader);
-  // Where a variable's copy in another layout lies.
+  // The storage of a variable's copy in another layout.
   Home HomeOfCopy(int variable, const Node* reader) const;
   int AddValue(std::string name, DType dtype, Shape shape, device::Layout layout, Home home);
   void AddCopy(int from, int to);
@@ -49,7 +48,7 @@ class PlanBuilder {
   bool IsOutput(const std::string& name) const { return output_names_.count(name) > 0; }
   Home HomeOfOutput(const std::string& name) const;
 
-  // What a step was made from, to make it once more: a node's request, a change of layout, or neither: a copy.
+  // The request from which a step was made, to make it again: a node's, a reorder, or neither for a copy.
   struct StepOrigin {
     device::KernelRequest request;
     device::ReorderRequest reorder;
@@ -59,19 +58,19 @@ class PlanBuilder {
   absl::Status Recompute();
   bool BeginsBackward(const Node& node) const;
   RecomputeProblem DescribeRecompute() const;
-  // The step's kernel once more, bound to nothing.
+  // Makes the step's kernel again, unbound.
   absl::StatusOr<PlanStep> Again(const PlanStep& step, const StepOrigin& origin);
 
-  // plan_memory.cc: lifetimes and places
+  // plan_memory.cc: lifetimes and offsets.
   void FindLifetimes();
   void ShareInPlace();
   void ShareStep(const PlanStep& step, int index);
-  // Scratch is a value that lives during its step alone; that of the refresh has the whole arena.
+  // Scratch is a value that is alive only during its step; refresh steps may use the whole arena.
   void AddWorkspaces();
   absl::Status PlaceGradients();
-  // `values`: those of all gradients, in the order of the layout.
+  // `values`: the values of all gradients, in the order of the layout.
   void AddBucket(const Bucket& bucket, const std::vector<int>& values);
-  // Whether a pass's gradients outlive their bucket's announcement: they are not added to sums then.
+  // Whether a pass's gradients must outlive on_bucket; not needed when they are added to sums over passes.
   bool keeps_gradients() const { return options_.keep_gradients && !options_.accumulate_passes; }
   void PlaceRest();
 
@@ -80,7 +79,7 @@ class PlanBuilder {
   }
 
   device::Device* device_;
-  const Graph graph_;  // as it is planned
+  const Graph graph_;  // after rewriting
   const PlanOptions& options_;
   std::unique_ptr<Plan::State> state_;
 
@@ -89,8 +88,8 @@ class PlanBuilder {
   std::map<std::string, std::string> gradient_of_;  // gradient value -> parameter
   std::map<std::string, int> by_name_;
   std::map<std::pair<int, std::string>, int> in_layout_;
-  std::set<std::string> remarked_;   // kinds of nodes that a library refused, as the log has them
-  std::vector<StepOrigin> origins_;  // of the plan's steps, until they are recomputed
+  std::set<std::string> remarked_;   // kinds of nodes for which a remark about the kernel choice was logged
+  std::vector<StepOrigin> origins_;  // of the plan's steps, until Recompute
   int backward_ = -1;                // the first step of the backward pass, -1 for none
 };
 

@@ -1,6 +1,6 @@
-// What a finished plan consists of; shared by the code that makes plans and the code that runs them.
+// The parts of a plan, shared by the code that makes plans and the code that runs them.
 //
-// Threading: as plan.h.
+// Threading: owned by the device's owner thread; the atomic members are thread-safe.
 #ifndef LOCKSTEP_WORKER_PLAN_PLAN_STATE_H_
 #define LOCKSTEP_WORKER_PLAN_PLAN_STATE_H_
 
@@ -17,20 +17,20 @@
 
 namespace lockstep::worker {
 
-// Where a value's bytes lie. Several values may share one storage: views of other shape, and results in place.
+// The memory of a value. Several values may share one storage: views of another shape, and in-place results.
 struct PlanStorage {
   enum class Home : uint8_t {
     kArena,       // shared with values of other lifetimes
-    kVariable,    // the owner's memory, never written
-    kPersistent,  // constants, outputs, blocked copies of variables
-    kGradient,    // in the storage of its bucket
+    kVariable,    // memory of the caller of Bind, never written
+    kPersistent,  // constants, outputs, copies of variables in other layouts
+    kGradient,    // within the storage of its bucket
   };
   Home home = Home::kArena;
   int64_t bytes = 0;
-  int first = 0;  // steps during which it is alive
+  int first = 0;  // alive during steps [first, last], inclusive
   int last = 0;
   int64_t offset = 0;  // within its home; kVariable: none
-  int bucket = -1;     // kGradient: the storage that it is a part of
+  int bucket = -1;     // kGradient: index of the bucket's storage
   std::byte* address = nullptr;
 };
 
@@ -50,18 +50,18 @@ struct PlanStep {
   std::vector<int> inputs;
   std::vector<int> outputs;
   int workspace = -1;        // storage of the kernel's scratch
-  bool again = false;        // computes what an earlier step has computed
-  bool of_variable = false;  // brings a variable into another layout: no result of the pass
-  // Buckets that are complete once this step is done: all below.
+  bool again = false;        // recomputes the results of an earlier step
+  bool of_variable = false;  // converts a variable to another layout: no result of the pass
+  // After this step all buckets below this number are complete.
   int buckets_ready = 0;
 };
 
-// Steps [first, last), at whose end buckets are ready or the pass ends, and what was recorded of them.
+// Steps [first, last), which end where a bucket is ready or the pass ends, and their recording.
 struct PlanSegment {
   size_t first = 0;
   size_t last = 0;
   std::unique_ptr<device::Recording> recording;
-  bool stepwise = false;  // it cannot be recorded
+  bool stepwise = false;  // recording failed: run step by step
 };
 
 // The copy of one input at the start of a pass.
@@ -70,7 +70,7 @@ struct PlanInputCopy {
   size_t bytes = 0;
 };
 
-// Of kRandomInput.
+// The size of kRandomInput.
 inline constexpr size_t kRandomBytes = 4 * sizeof(int64_t);
 
 struct Plan::State {
@@ -78,15 +78,15 @@ struct Plan::State {
   std::unique_ptr<device::Stream> stream;
 
   std::vector<TensorSpec> inputs;
-  std::vector<int> input_values;            // as `inputs`
-  std::vector<PlanInputCopy> input_copies;  // as `inputs`
+  std::vector<int> input_values;            // parallel to `inputs`
+  std::vector<PlanInputCopy> input_copies;  // parallel to `inputs`
   int random_value = -1;                    // kRandomInput, -1 when the graph has none
   std::byte* random = nullptr;              // its device address
   std::unique_ptr<device::Event> inputs_taken;
-  std::unique_ptr<device::Buffer> random_staging;  // four numbers of the host, on their way there
+  std::unique_ptr<device::Buffer> random_staging;  // host memory from which kRandomInput is copied
 
   std::vector<TensorSpec> outputs;
-  std::vector<int> output_values;  // as `outputs`
+  std::vector<int> output_values;  // parallel to `outputs`
 
   std::vector<std::pair<std::string, int>> variables;  // name, value
   std::vector<std::pair<int, std::shared_ptr<const Tensor>>> constants;
@@ -95,7 +95,7 @@ struct Plan::State {
   std::vector<PlanValue> values;
   std::vector<PlanStep> refresh;
   std::vector<PlanStep> steps;
-  // Where the stream can record: what passes replay, recorded by the second of them, so that everything is warm.
+  // If the stream can record: the segments that passes replay. The second pass records them, after one warm-up.
   std::vector<PlanSegment> segments;
   bool ran_once = false;
 
@@ -105,7 +105,7 @@ struct Plan::State {
   bool accumulate_passes = false;
   bool keep_gradients = true;
   bool poison = false;
-  // With accumulate_passes: add[bucket] adds the bucket of this pass to that in `gradients`.
+  // With accumulate_passes: add[bucket] adds this pass's bucket to the one in `gradients`.
   std::vector<std::unique_ptr<device::Kernel>> add;
 
   std::unique_ptr<device::Buffer> arena;
@@ -128,10 +128,10 @@ struct Plan::State {
   }
   std::byte* BucketOfSum(int bucket) const;
 
-  // plan_bind.cc: memory and addresses
+  // plan_bind.cc: memory and addresses.
   absl::Status Bind(const std::map<std::string, std::byte*>& addresses);
   absl::Status Allocate();
-  // Queues filling a buffer with what no value is.
+  // Queues filling a buffer with poison (poison.h).
   absl::Status PoisonMemory(const device::Buffer& buffer);
   absl::Status BindVariables(const std::map<std::string, std::byte*>& addresses);
   absl::Status BindInputs();
@@ -140,19 +140,19 @@ struct Plan::State {
 
   absl::Status RunStep(const PlanStep& step);
   absl::Status LaunchStep(const PlanStep& step);
-  // SHA-256 of a value's bytes in the plan's layout, once all that is queued is done.
+  // SHA-256 of a value's bytes in the plan's layout. Blocks until all queued work is done.
   absl::StatusOr<std::string> DigestOf(int value);
   // Cuts the steps into segments.
   void CutSegments();
-  // Queues one, as recorded; step by step where it holds a library's work that cannot be recorded.
+  // Queues a segment by replay, or step by step if it contains library work that cannot be recorded.
   absl::Status RunSegment(PlanSegment& segment);
   absl::StatusOr<std::unique_ptr<device::Recording>> Record(const PlanSegment& segment);
-  // Announces the buckets from `ready` on that are complete once `step` is done.
+  // Calls on_bucket for the buckets from `ready` on that are complete after `step`, and advances `ready`.
   absl::Status Announce(const PlanStep& step, const PassKey& key, BucketReady on_bucket, int& ready);
-  // Adds the buckets' gradients of this pass to those of earlier passes, where there are any.
+  // Adds the bucket's gradients of this pass to those of earlier passes, if any.
   absl::Status Accumulate(int bucket, int64_t pass);
   enum class InputsIn : uint8_t { kHostMemory, kDeviceMemory };
-  // Internal unless every input is fed with exactly its bytes.
+  // Internal unless every input has exactly its bytes.
   absl::Status CheckInputs(absl::Span<const InputBytes> inputs) const;
   absl::Status CopyInputs(absl::Span<const InputBytes> inputs, InputsIn memory, const PassKey& key);
   absl::Status QueuePass(absl::Span<const InputBytes> inputs, InputsIn memory, const PassKey& key,

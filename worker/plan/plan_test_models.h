@@ -1,4 +1,4 @@
-// Small metagraphs with their initial state and repeatable data, for tests of plans.
+// Small metagraphs with initial states and deterministic data, for tests of plans.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_PLAN_PLAN_TEST_MODELS_H_

@@ -1,11 +1,12 @@
-// Which results of the forward pass are not kept for the backward one but computed again in it, and in what order steps
-// then run. Pure: sizes and an order in, an order out; plan_recompute.cc turns it into steps.
+// Activation checkpointing: chooses the results of the forward pass that are dropped and recomputed in the backward
+// pass, and the resulting order of steps. Pure: takes sizes and an order, returns an order; plan_recompute.cc makes
+// steps of it.
 //
-//   kept:    forward f1 f2 f3 | backward b3 b2 b1           all that b1 reads lives from f1 on
-//   again:   forward f1 f2 f3 | backward b3 b2 (f1) b1      what only b1 reads lives from (f1) on
+//   kept:        forward f1 f2 f3 | backward b3 b2 b1           the results of f1 that b1 reads are alive from f1 on
+//   recomputed:  forward f1 f2 f3 | backward b3 b2 (f1) b1      results that only b1 reads are alive from (f1) on
 //
-// A step runs again right before the first that reads a dropped result of it, after those whose dropped results it
-// reads itself. It is the same kernel on the same inputs: the bits are the same.
+// A step is repeated right before the first reader of one of its dropped results, after the steps whose dropped results
+// it reads itself. It runs the same kernel on the same inputs and gives the same bits.
 //
 // Threading: immutable (free functions).
 #ifndef LOCKSTEP_WORKER_PLAN_RECOMPUTE_H_
@@ -16,22 +17,22 @@
 
 namespace lockstep::worker {
 
-// Smaller results are not worth a launch.
+// Smaller results are not worth another launch.
 inline constexpr int64_t kLeastCheapBytes = int64_t{1} << 20;
 
-// Steps in order; results are numbered.
+// The steps of a pass in order; results are identified by index.
 struct RecomputeProblem {
   struct Step {
     std::vector<int> reads;
     std::vector<int> writes;
     int64_t scratch = 0;
     bool cheap = false;      // takes little more time than copying its results
-    int64_t operations = 0;  // of a product; 0 for what only moves through its operands
+    int64_t operations = 0;  // of a product; 0 for a step whose time is its memory traffic
   };
   struct Result {
     int64_t bytes = 0;
-    bool droppable = false;  // one step writes it, a later one may write it anew
-    bool kept = false;       // alive until the end once it was written
+    bool droppable = false;  // written by one step, which may be repeated
+    bool kept = false;       // alive until the end once written
   };
   std::vector<Step> steps;
   std::vector<Result> results;
@@ -44,22 +45,22 @@ struct ScheduledStep {
   friend bool operator==(const ScheduledStep&, const ScheduledStep&) = default;
 };
 
-// By result.
+// Indexed by result.
 using DroppedResults = std::vector<bool>;
 
-// The order in which steps run when `dropped` results are not kept. REQUIRES: dropped results are droppable.
+// The order of steps when the `dropped` results are recomputed. REQUIRES: dropped results are droppable.
 std::vector<ScheduledStep> ScheduleSteps(const RecomputeProblem& problem, const DroppedResults& dropped);
 
-// The largest sum of bytes alive at once in that order.
+// The largest sum of bytes that are alive at the same time in that order.
 int64_t PeakOf(const RecomputeProblem& problem, const DroppedResults& dropped,
                const std::vector<ScheduledStep>& schedule);
 
-// Cuts the forward pass into blocks where few bytes go on to later blocks: those are kept, what lies within every block
-// but the last is dropped. The number of blocks is that with the lowest peak; all false where nothing is gained.
+// Cuts the forward pass into blocks at places where few bytes are passed on: these are kept, and all other results of
+// every block but the last are dropped. Takes the number of blocks with the lowest peak; all false if none lowers it.
 DroppedResults DropBlocks(const RecomputeProblem& problem);
 
-// Drops, beyond `dropped`, what cheap steps compute again from what is kept, as long as the peak falls: largest first,
-// none below `least_bytes`, those that take products last, and of products not more than `most_operations`.
+// Drops further results that cheap steps can recompute from kept ones, as long as the peak falls: the largest first,
+// none below `least_bytes`; results that need products come last, with at most `most_operations` in all.
 DroppedResults DropCheap(const RecomputeProblem& problem, DroppedResults dropped, int64_t least_bytes,
                          int64_t most_operations);
 

@@ -1,11 +1,11 @@
-// What a plan changes in a graph before it plans it: matrix products take over the work around them, and work moves to
-// smaller values. The values that remain are the same but for rounding; which graph a kernel plan belongs to follows
-// from its choices.
+// Graph rewrites before planning: matrix products absorb adjacent nodes, and work moves to smaller values. Remaining
+// values are the same up to rounding. A kernel plan needs no mark of the rewriting: its choices name the rewritten
+// nodes.
 //
 //   Transpose of an operand's or a result's last two dimensions   the product reads or writes it transposed
-//   A [..., m, k] times one B [k, n]                              one product over all rows
-//   product + bias [n]                                            Gemm, which adds the bias itself
-//   gradient of a ReLU behind that of the maximum pool of it      applied in front, to what the pool kept
+//   A [..., m, k] times a single B [k, n]                         one product over all rows
+//   product + bias [n]                                            Gemm, which adds the bias
+//   gradient of ReLU after the gradient of max pooling            applied before it, to the smaller pooled values
 //
 // Threading: immutable (free functions).
 #ifndef LOCKSTEP_WORKER_PLAN_REWRITE_H_

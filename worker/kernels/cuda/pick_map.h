@@ -86,7 +86,7 @@ class PickMap {
   int axes_ = 0;  // of X in kElements, coordinates of an index in kCoordinates
   int axis_ = 0;
   int64_t extents_[kMostAxes] = {};  // of the indexed axes of X
-  WideDivide divides_[kMostAxes];  // kSlices: by the number of indices; kElements: by their extents; else by batch rows
+  WideDivide divides_[kMostAxes];    // by the number of indices, by their extents, or by the rows of a batch
 };
 
 }  // namespace lockstep::device::cuda
