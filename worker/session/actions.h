@@ -1,5 +1,5 @@
-// Everything the worker's session core can decide. The shell carries these out in order; none of them blocks it: what
-// takes time runs elsewhere and ends in an event of events.h.
+// The actions of the worker's session core. The shell carries them out in order and never blocks on one: long-running
+// work goes to other threads and ends with an event of events.h, given after the arrow below.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_SESSION_ACTIONS_H_
@@ -20,7 +20,7 @@
 
 namespace lockstep::worker {
 
-// Open the session stream (one attempt). Answered by ChiefConnected or ChiefDisconnected.
+// Open the session stream (one attempt). → ChiefConnected or ChiefDisconnected
 struct Connect {
   std::string reason;
   LS_FIELDS(Connect, reason)
@@ -32,7 +32,7 @@ struct Disconnect {
   LS_FIELDS(Disconnect, reason)
 };
 
-// Queue this message on the stream; dropped when there is none.
+// Queue this message on the stream; it is dropped when there is no stream.
 struct Send {
   WorkerFence fence;
   WorkerMessage message;
@@ -40,7 +40,7 @@ struct Send {
   LS_FIELDS(Send, fence, message, reason)
 };
 
-// What the heartbeat thread carries from here on.
+// Set the contents of the following heartbeats.
 struct SetPhase {
   WorkerFence fence;
   Heartbeat::Phase phase = Heartbeat::Phase::kIdle;
@@ -55,9 +55,8 @@ struct MakeKernelPlan {
   LS_FIELDS(MakeKernelPlan, metagraph, reason)
 };
 
-// Fetch, plan, allocate, warm up, probe, hash the data. A no-op with the same answer when that stands already;
-// with other settings only, the state stays.
-// → Prepared or PreparationFailed
+// Fetch, plan, allocate, warm up, probe, hash the data. If that was done already with the same arguments, only the
+// event is repeated; if only the settings differ, the state is kept. → Prepared or PreparationFailed
 struct PrepareReplica {
   std::string metagraph;
   std::string plan_hash;
@@ -74,7 +73,7 @@ struct TestConnections {
   LS_FIELDS(TestConnections, round, peers)
 };
 
-// Form the communicator of this generation, with `rank` of `members`. → CommunicatorFormed or CollectiveFailed
+// Form the communicator of this generation as rank `rank` of `members`. → CommunicatorFormed or CollectiveFailed
 struct FormCommunicator {
   Generation generation;
   std::vector<Member> members;
@@ -83,7 +82,7 @@ struct FormCommunicator {
   LS_FIELDS(FormCommunicator, generation, members, rank, reason)
 };
 
-// A StorePush for the store of a generation that is being formed.
+// Deliver a StorePush to the rendezvous store of a generation that is being formed.
 struct DeliverStore {
   Generation generation;
   std::string key;
@@ -91,9 +90,9 @@ struct DeliverStore {
   LS_FIELDS(DeliverStore, generation, key, value)
 };
 
-// Bring every member to `position` over the new communicator (collective: every member runs it with equal arguments).
-// Live: source_rank sends its state, and `progress` beside it, to `receivers`. Restore: each rank fetches share rank/N
-// of that checkpoint from the chief, and all broadcast. Receivers check the digest. → StateSynced or CollectiveFailed
+// Bring every member to `position` over the new communicator (a collective: every member runs it with equal arguments).
+// Live: source_rank sends its state and its `progress` to `receivers`. Restore: each rank fetches share rank/N of that
+// checkpoint from the chief, and all broadcast. Receivers check the digest. → StateSynced or CollectiveFailed
 struct SyncState {
   Generation generation;
   Lineage lineage;
@@ -101,13 +100,13 @@ struct SyncState {
   std::optional<SnapshotId> restore;
   uint32_t source_rank = 0;
   std::vector<uint32_t> receivers;
-  EvaluationProgress progress;  // of this replica where it is the source, of the checkpoint in a restore
+  EvaluationProgress progress;  // live: this replica's, if it is the source; restore: the checkpoint's
   std::string reason;
   LS_FIELDS(SyncState, generation, lineage, position, restore, source_rank, receivers, progress, reason)
 };
 
-// Compute step `step` (the state stands at step - 1) with this slot in its last bucket. → StepFinished or
-// CollectiveFailed
+// Compute step `step` (the state is at step - 1); `slot` is this rank's contribution to the control word. →
+// StepFinished or CollectiveFailed
 struct RunStep {
   Generation generation;
   uint64_t step = 0;
@@ -125,36 +124,36 @@ struct RunSlice {
   LS_FIELDS(RunSlice, generation, step, slice, slot)
 };
 
-// Let the model write by the state as it stands at `step`. → TextWritten; nothing when it was cut short
+// Generate a text sample with the state at `step`. → TextWritten; no event if it was cancelled
 struct WriteSample {
   Generation generation;
   uint64_t step = 0;
   LS_FIELDS(WriteSample, generation, step)
 };
 
-// No sample that was begun or waits is worth more time: something has to happen at the next boundary.
+// Cancel all samples, running or queued: the next boundary has work to do.
 struct CancelSample {
   std::string reason;
   LS_FIELDS(CancelSample, reason)
 };
 
-// Make every pending collective of this generation fail now (also one that is still being formed). Touches collectives
-// only: an update that began runs to its end.
+// Make every pending collective of this generation fail now, the forming of its communicator included. Does not affect
+// anything else: an update that has begun runs to its end.
 struct AbortCollectives {
   Generation generation;
   std::string reason;
   LS_FIELDS(AbortCollectives, generation, reason)
 };
 
-// Start nothing new for this generation and say when nothing runs any more. → ComputingStopped
+// Start no new work for this generation and report when nothing is running any more. → ComputingStopped
 struct StopComputing {
   Generation generation;
   std::string reason;
   LS_FIELDS(StopComputing, generation, reason)
 };
 
-// Digest of the state as it stands at `position`. With `keep_as` a copy is kept in memory, as SnapshotId{keep_as, step,
-// digest}, until DropKept. → DigestComputed
+// Compute the digest of the state, which is at `position`. With `keep_as`, also keep a copy in memory until DropKept,
+// under the name SnapshotId{keep_as, step, digest}. → DigestComputed
 struct ComputeDigest {
   Position position;
   std::string reason;
@@ -162,7 +161,7 @@ struct ComputeDigest {
   LS_FIELDS(ComputeDigest, position, reason, keep_as)
 };
 
-// The kept copy becomes the state, if its digest is still the one in its name. → KeptTakenUp
+// Load the state from a kept copy, after verifying that its digest is still the one in its name. → KeptTakenUp
 struct TakeUpKept {
   SnapshotId copy;
   std::string reason;
@@ -176,15 +175,15 @@ struct DropKept {
   LS_FIELDS(DropKept, copy, reason)
 };
 
-// Give back the memory that only steps need, where it is worth having (the engine knows). The next FormCommunicator
-// takes it again.
+// Free the memory that only steps need, if the engine considers that worthwhile. The next FormCommunicator allocates it
+// again.
 struct ReleaseMemory {
   std::string reason;
   LS_FIELDS(ReleaseMemory, reason)
 };
 
-// Copy the state as it stands (nothing is stepping; a following RunStep may be given at once and waits for the copy,
-// not for the digest). `last`: no step follows. → SnapshotDone
+// Copy the state; no step is running. A RunStep may follow at once: its update waits for the copy, not for the digest.
+// `last`: no step follows. → SnapshotDone
 struct TakeSnapshot {
   Lineage lineage;
   uint64_t step = 0;
@@ -202,22 +201,22 @@ struct UploadShare {
   LS_FIELDS(UploadShare, fence, snapshot, share, shares)
 };
 
-// Free a held snapshot; an upload of it is cancelled.
+// Free a held snapshot and cancel its upload.
 struct DropSnapshot {
   SnapshotId snapshot;
   std::string reason;
   LS_FIELDS(DropSnapshot, snapshot, reason)
 };
 
-// One line for people; the reason of a decision.
+// Log one line for people: the reason of a decision.
 struct Announce {
   bool warning = false;
   std::string text;
   LS_FIELDS(Announce, warning, text)
 };
 
-// End the process. What is queued on the stream is flushed first (at most one second). `stuck`: a thread that computes
-// does not stop; its last words are to say at what.
+// End the process after flushing the stream's queue (for at most one second). `stuck`: the engine thread does not stop;
+// the shell reports where it hangs.
 struct Exit {
   int32_t code = 0;
   std::string reason;

@@ -1,7 +1,8 @@
-// What the chief asked the members for, until a boundary serves it: the numbers that this rank contributes to the
-// control word, and those that some boundary has served, which another rank may have heard earlier.
+// The chief's requests to the members until a boundary serves them: the request numbers that this rank contributes to
+// the control word, and the highest numbers that a boundary has served. A request may be served before this rank hears
+// of it, if another rank heard it earlier.
 //
-// Threading: thread-compatible; owned by SessionCore.
+// Threading: owned by SessionCore.
 #ifndef LOCKSTEP_WORKER_SESSION_BOUNDARY_REQUESTS_H_
 #define LOCKSTEP_WORKER_SESSION_BOUNDARY_REQUESTS_H_
 
@@ -18,12 +19,12 @@ class BoundaryRequests {
  public:
   using Numbers = std::array<uint64_t, kRequestKinds>;
 
-  // By kind; 0 where nothing is asked for.
+  // The pending request number of each kind; 0 for none.
   const Numbers& contributed() const { return asked_; }
 
-  // A generation begins or ends.
+  // Call when a generation begins or ends.
   void Clear() { asked_ = served_ = {}; }
-  // False: it was served already.
+  // Adds a request of the chief. False: it was served already.
   bool Ask(RequestKind kind, uint64_t number) {
     const size_t k = static_cast<size_t>(kind);
     if (number <= served_[k]) return false;

@@ -1,11 +1,11 @@
-// One attempt at a session with the chief, and the session it becomes: a bidirectional stream with a thread that reads
-// and one that writes.
+// An attempt to open a session with the chief, and the session itself: a bidirectional gRPC stream with a reading and a
+// writing thread.
 //
 //   1 connecting ──opened──▶ 2 open ──closed──▶ 3 ended
 //                └──────────closed────────────▶ 3
 //
-// Threading: thread-safe. The callbacks come from the stream's own threads, `closed` once and last. The destructor
-// cancels and joins, and no callback comes after it.
+// Threading: thread-safe. Callbacks are called by the stream's own threads; `closed` is called once, as the last. The
+// destructor cancels and joins; no callback comes after it.
 #ifndef LOCKSTEP_WORKER_SESSION_CHIEF_STREAM_H_
 #define LOCKSTEP_WORKER_SESSION_CHIEF_STREAM_H_
 
@@ -31,19 +31,19 @@ class ChiefStream {
   struct Callbacks {
     std::function<void()> opened;
     std::function<void(FencedCommand)> command;
-    // Unauthenticated or PermissionDenied: the token is not the right one. `handed_over`: the chief was told to go, and
-    // leaves this worker to the next one.
+    // Unauthenticated or PermissionDenied: the token is wrong. `handed_over`: the chief is exiting and leaves this
+    // worker to its successor.
     std::function<void(const absl::Status&, bool handed_over)> closed;
   };
 
-  // Begins to connect.
+  // Begins to connect, without blocking.
   ChiefStream(const ChiefClient* client, Callbacks callbacks);
   ~ChiefStream();
 
-  // Never blocks. False when nothing can be sent any more (then `closed` comes or came).
+  // Never blocks. False when nothing can be sent any more (`closed` was or will be called).
   bool Send(const WorkerFence& fence, const WorkerMessage& message);
 
-  // Sends what is queued, then closes this side, and waits at most `limit` for the end.
+  // Sends the queued messages, closes this side, and blocks at most `limit` for the end of the stream.
   void Flush(absl::Duration limit);
 
  private:

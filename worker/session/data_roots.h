@@ -1,4 +1,4 @@
-// Where a worker's machine has the data that the job names by other paths.
+// Maps the data paths of a job to the paths on a worker's machine.
 //
 // Threading: immutable; all functions are thread-safe.
 #ifndef LOCKSTEP_WORKER_SESSION_DATA_ROOTS_H_
@@ -12,16 +12,16 @@
 
 namespace lockstep::worker {
 
-// What the job has below the folder `from` lies below `to` here.
+// The job's files below the folder `from` are below `to` on this machine.
 struct DataRoot {
   std::string from;
   std::string to;
 };
 
-// "FROM=TO". InvalidArgument: one of them is missing or no absolute path.
+// Parses "FROM=TO". InvalidArgument: one of them is missing or not an absolute path.
 absl::StatusOr<DataRoot> ParseDataRoot(const std::string& text);
 
-// Has the job's data read where `roots` say; of several that fit a path the longest counts.
+// Replaces the job's data paths by `roots`; if several roots match a path, the longest wins.
 void MoveData(const std::vector<DataRoot>& roots, JobSpec& job);
 
 }  // namespace lockstep::worker

@@ -1,4 +1,4 @@
-// A process that has said its last word ends, also when one of its threads does not.
+// Guarantees that the process ends even if one of its threads hangs.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_SESSION_END_OF_PROCESS_H_
@@ -8,8 +8,8 @@
 
 namespace lockstep::worker {
 
-// Ends this process with `code` after `limit` without running destructors, unless it has ended by itself before. What
-// is to be seen of it must have been written and flushed.
+// Ends this process with `code` after `limit`, without running destructors, unless it ends earlier by itself. Output
+// must have been flushed before. Does not block.
 void EndProcessWithin(absl::Duration limit, int code);
 
 }  // namespace lockstep::worker

@@ -1,12 +1,13 @@
-// Everything of a worker that computes or communicates with peers: carries out those actions of the session core, on
-// the one thread that owns device, state and collectives, and posts what came of them.
+// The part of a worker that computes and communicates with peers. It carries out these actions of the session core on
+// one thread, which owns the device, the state and the collectives, and posts the results as events.
 //
 // Invariants
 //   * Actions of one generation are carried out in the order in which they were given.
-//   * Once a generation was aborted, nothing of it starts any more, and what had begun ends early: forming, fetching
-//     and collectives; an update that had begun runs to its end, and its StepFinished is posted before
+//   * After the abort of a generation nothing of it starts any more, and work in progress ends early: forming, fetches
+//     and collectives. An update that has begun runs to its end, and its StepFinished is posted before
 //     ComputingStopped.
-// Threading: thread-safe. Perform never waits for the engine's thread, nor for the network.
+//
+// Threading: thread-safe. Perform never waits for the engine's thread or the network.
 #ifndef LOCKSTEP_WORKER_SESSION_ENGINE_H_
 #define LOCKSTEP_WORKER_SESSION_ENGINE_H_
 
@@ -40,29 +41,29 @@ namespace lockstep::worker {
 
 class Engine {
  public:
-  // Of the thread that computes, in dumps.
+  // The engine thread's name in dumps.
   static constexpr char kThreadName[] = "engine";
 
   struct Options {
     std::string peer_host;
-    PeerListener* peer_listener = nullptr;  // at peer_host; outlives this
-    // How long the members of a generation have to connect.
+    PeerListener* peer_listener = nullptr;  // at peer_host; outlives the engine
+    // The time limit for the members of a generation to connect.
     absl::Duration form_limit = SocketForming::Options().form_limit;
-    ChiefClient* client = nullptr;
-    // Receives what happened; does not block.
+    ChiefClient* client = nullptr;  // outlives the engine
+    // Receives events; thread-safe, does not block.
     std::function<void(Event)> post;
-    // What calls to the chief show now. Thread-safe.
+    // The current fence for calls to the chief. Thread-safe.
     std::function<WorkerFence()> fence;
     // Sends a rendezvous key of a generation over the session. Thread-safe, does not block.
     std::function<void(const Generation&, const std::string& key, const std::string& value)> send_store;
-    // What this worker was told to compute on.
+    // `--device` and `--local-rank`.
     device::WorkerDevice device;
-    // Where this machine has the job's data.
+    // `--data-root`.
     std::vector<DataRoot> data_roots;
   };
 
   explicit Engine(Options options);
-  // Aborts what is under way and waits for it.
+  // Aborts the work in progress and waits for its end.
   ~Engine();
 
   void Perform(const MakeKernelPlan& action);
@@ -79,17 +80,16 @@ class Engine {
   void Perform(const DropKept& action);
   void Perform(const ReleaseMemory& action);
   void Perform(const TakeSnapshot& action);
-  // At once, whatever the engine's thread is doing.
+  // These two act at once, whatever the engine's thread is doing.
   void Perform(const AbortCollectives& action);
   void Perform(const DeliverStore& action);
 
   SnapshotStore& snapshots() { return snapshots_; }
-  // Nodes prepared and executed + bytes read, hashed, fetched and moved; never decreases.
+  // A measure of progress that never decreases: nodes prepared and executed + bytes read, hashed, fetched and moved.
   uint64_t progress() const;
-  // The engine's thread waits for other ranks: that nothing progresses is their doing (rule 6).
+  // The engine's thread waits for other ranks, which are then responsible for a lack of progress (rule 6).
   bool waits_for_peer() const { return pulse_.waits_for_peer(); }
-  // For reports: cumulative counters, and quantiles of the newest steps' durations; see protos/stats.proto for the
-  // names.
+  // Cumulative counters, and quantiles of the latest steps' durations, for reports; protos/stats.proto lists the names.
   std::vector<NamedValue> Stats() const;
 
  private:
@@ -104,39 +104,39 @@ class Engine {
   void WriteText(const WriteSample& action, uint64_t number);
   void Do(const StopComputing& action);
   void Do(const ComputeDigest& action);
-  // False: memory does not suffice for a copy.
+  // False: not enough memory for a copy.
   bool KeepCopy(const ComputeDigest& action);
-  // While nothing else computes: on as many threads as the replica has.
+  // Uses all of the replica's threads. REQUIRES: nothing else computes.
   std::string DigestOf(const HostState& state) { return state.Digest(&pulse_, replica_->digest_threads()); }
   void Do(const TakeUpKept& action);
   void Do(const DropKept& action);
   void Do(const ReleaseMemory& action);
   void Do(const TakeSnapshot& action);
 
-  // With what reduces in the memory of the ranks' GPUs, where they are on GPUs and can.
+  // Pairs `host` with a device communicator if the ranks are on GPUs and can reduce in their memory.
   absl::StatusOr<std::shared_ptr<Communicator>> JoinDevices(std::shared_ptr<Communicator> host);
   using FetchBytes = std::function<absl::StatusOr<std::string>(const WorkerFence&)>;
-  // Fetches as often as it takes to reach the chief; Cancelled when the worker ends meanwhile.
+  // Retries until the chief answers; Cancelled when the worker ends meanwhile.
   absl::StatusOr<std::string> FetchPatiently(const FetchBytes& fetch);
   std::unique_ptr<Replica> MakeReplica(const std::string& metagraph, const std::string& plan_hash,
                                        ReplicaProblem& problem);
   void Install(std::unique_ptr<Replica> replica, const std::string& metagraph);
-  // What ReleaseMemory gave back. An error has been posted where there is one.
+  // Allocates the memory that ReleaseMemory freed. False: it failed, and an error was posted.
   bool HasMemoryAgain();
-  // Both return the digest of the state that every member now holds.
+  // Restore and Transfer return the digest of the state that every member then holds.
   absl::StatusOr<std::string> Restore(Communicator& communicator, const SyncState& action);
-  // `progress` becomes the source's.
+  // `progress` is set to the source's.
   absl::StatusOr<std::string> Transfer(Communicator& communicator, const SyncState& action,
                                        EvaluationProgress& progress);
-  // Null before the first replica was made.
+  // Null before the first replica is made.
   std::shared_ptr<Replica> SharedReplica() const;
   void CancelPasses(bool cancel);
   void CancelSamples();
   void Fail(const Generation& generation, const absl::Status& status);
-  // An error that no other generation mends: a bug, or a device that a lost peer took with it.
+  // Reports an error that no new generation can fix: a bug, or a device that was lost together with a peer.
   void FailForGood(const absl::Status& status);
   void PublishStats();
-  // The next step does not go on from the one before.
+  // The next step does not directly follow the previous one.
   void BreakDurations();
   template <typename Action>
   void Enqueue(Action action);
@@ -147,17 +147,18 @@ class Engine {
   SnapshotStore kept_;     // copies of the state at audits
   GenerationCalls calls_;  // thread-safe
   HookLooks looks_;
-  Replica* replica_ = nullptr;  // owned by the engine's thread: what shared_replica_ points to
-  std::string metagraph_;       // likewise: what the replica was made from
-  HooksOfJob made_hooks_;       // likewise: of the replica that is not installed yet
-  PeerSecurity peer_security_ = PeerSecurity::kEncryptedBeyondHost;  // likewise: of the job
-  bool sync_voided_ = false;                    // likewise: a half-received state was overwritten in this generation
-  std::atomic<uint64_t> samples_{0};            // asked for
-  std::atomic<uint64_t> cancelled_samples_{0};  // of them, from the first on
-  absl::Duration checkpoint_time_;              // owned by the engine's thread
-  int64_t steps_ = 0;                           // likewise
-  GradientNorm norm_;                           // likewise: the newest; of step 0: none
-  bool flipped_ = false;                        // likewise
+  // From here to `flipped_` owned by the engine's thread, except for the atomic counters.
+  Replica* replica_ = nullptr;                                       // == shared_replica_.get()
+  std::string metagraph_;                                            // of the replica
+  HooksOfJob made_hooks_;                                            // of a replica that is made but not installed yet
+  PeerSecurity peer_security_ = PeerSecurity::kEncryptedBeyondHost;  // of the job
+  bool sync_voided_ = false;                    // a failed transfer overwrote the state in this generation
+  std::atomic<uint64_t> samples_{0};            // number of samples requested
+  std::atomic<uint64_t> cancelled_samples_{0};  // samples up to this number, from 1, are cancelled
+  absl::Duration checkpoint_time_;
+  int64_t steps_ = 0;
+  GradientNorm norm_;  // the latest; step 0: none
+  bool flipped_ = false;
 
   mutable Mutex mutex_;
   std::shared_ptr<Replica> shared_replica_ GUARDED_BY(mutex_);
@@ -165,7 +166,7 @@ class Engine {
   StepDurations durations_ GUARDED_BY(mutex_);
 
   SerialExecutor background_;  // digests of snapshots
-  SerialExecutor thread_;      // last: it ends first
+  SerialExecutor thread_;      // the last member, so that it is destroyed first
 };
 
 }  // namespace lockstep::worker

@@ -1,6 +1,6 @@
-// Everything the worker's session core can be told. The shell (session_loop) runs the replica, the collectives and the
-// gRPC client, and turns what happens into these. Every completion names the generation (and step) it belongs to: the
-// core ignores those of a generation that it has left.
+// The events of the worker's session core. The shell (session_loop) runs the replica, the collectives and the gRPC
+// client, and turns their results into events. Every completion names its generation (and step): the core ignores
+// completions of a generation that it has left.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_SESSION_EVENTS_H_
@@ -21,45 +21,46 @@
 
 namespace lockstep::worker {
 
-// Time passed. At least every 500 ms, and at NextDeadline().
+// Time has passed. Sent at least every 500 ms, and at NextDeadline().
 struct Tick {
   LS_NO_FIELDS(Tick)
 };
 
-// The attempt of Connect succeeded: the stream is open; say Hello.
+// Connect succeeded: the stream is open, and a Hello is due.
 struct ChiefConnected {
   LS_NO_FIELDS(ChiefConnected)
 };
 
-// The attempt failed, or the open stream ended. The worker steps on and tries again every second (rule 10).
+// Connect failed, or the open stream ended. The worker keeps stepping and retries every second (rule 10).
 struct ChiefDisconnected {
   std::string reason;
   bool bad_token = false;    // the chief refused the token: exit 77
-  bool handed_over = false;  // the chief was told to go, and leaves this worker to the next one
+  bool handed_over = false;  // the chief is exiting and leaves this worker to its successor
   LS_FIELDS(ChiefDisconnected, reason, bad_token, handed_over)
 };
 
-// A chief of this term answered a heartbeat, and its loop turned lately.
+// A chief of this term answered a heartbeat, and its loop was responsive.
 struct BeatAnswered {
   Term term = 0;
   LS_FIELDS(BeatAnswered, term)
 };
 
-// A command came over the current stream. Checked against (term, generation) by the core.
+// A command arrived on the current stream. The core checks it against (term, generation).
 struct CommandReceived {
   ChiefFence fence;
   ChiefCommand command;
   LS_FIELDS(CommandReceived, fence, command)
 };
 
-// Answers to the actions MakePlan, Prepare and TestPeers; sent on to the chief, and Ready kept for the next Hello.
+// Answers to the actions MakeKernelPlan, PrepareReplica and TestConnections. The core forwards them to the chief, and
+// keeps Ready for the next Hello.
 struct PlanFinished {
   PlanMade result;
   LS_FIELDS(PlanFinished, result)
 };
 struct Prepared {
   Ready result;
-  bool may_keep = false;  // memory suffices for copies of audited states
+  bool may_keep = false;  // there is enough memory for copies of audited states
   LS_FIELDS(Prepared, result, may_keep)
 };
 struct PreparationFailed {
@@ -78,7 +79,7 @@ struct CommunicatorFormed {
 };
 
 // SyncState succeeded: this replica is at `position`; receivers have checked the digest against the sender's.
-// `progress` is that of the position: the sender's, or what SyncState gave for a restore.
+// `progress` belongs to the position: the sender's, or in a restore that of SyncState.
 struct StateSynced {
   Generation generation;
   Position position;
@@ -87,24 +88,24 @@ struct StateSynced {
   LS_FIELDS(StateSynced, generation, position, digest, progress)
 };
 
-// Forming, synchronising or a collective failed; nothing was applied by the attempt. `state_void`: a half-received
-// state was overwritten, so this replica holds none. Also the outcome of a collective that AbortCollectives cut short
-// (then the core already waits for ComputingStopped and ignores this).
+// Forming, synchronising or a collective failed; the attempt applied nothing. `state_void`: a partial transfer
+// overwrote the state, so this replica has none. Also sent for a collective that AbortCollectives ended; then the core
+// already waits for ComputingStopped and ignores it.
 struct CollectiveFailed {
   Generation generation;
-  Incarnation suspect;  // none when the error names nobody
+  Incarnation suspect;  // the blamed member; none if the error blames nobody
   bool state_void = false;
   std::string message;
-  bool damaged = false;  // the checkpoint to restore is not what was published
+  bool damaged = false;  // the checkpoint to restore differs from the published one
   LS_FIELDS(CollectiveFailed, generation, suspect, state_void, message, damaged)
 };
 
 enum class StepOutcome : uint8_t {
-  kApplied = 0,    // the update ran to its end (also when on_nan skipped it: the number advanced)
-  kNonFinite = 1,  // `on_nan: stop`: no update; the step before is saved as at a stop, exit 65
+  kApplied = 0,    // the step counts (also when on_nan skipped its update)
+  kNonFinite = 1,  // `on_nan: stop`: no update; the previous step is saved as at a stop, exit 65
 };
 
-// RunStep ended with every bucket reduced and the update done (rule 5). `word` is the one of the attempt that counts.
+// RunStep ended with every bucket reduced and the update done (rule 5). `word` is that of the attempt that counts.
 struct StepFinished {
   Generation generation;
   uint64_t step = 0;  // the step just computed; applied only if outcome is kApplied
@@ -115,7 +116,7 @@ struct StepFinished {
   LS_FIELDS(StepFinished, generation, step, outcome, word, record, message)
 };
 
-// RunSlice ended: `slice` (from 0) of the evaluation of `step` is done.
+// RunSlice ended: one slice of the evaluation of `step` is done.
 struct SliceFinished {
   Generation generation;
   uint64_t step = 0;
@@ -132,7 +133,8 @@ struct TextWritten {
   LS_FIELDS(TextWritten, generation, step, text)
 };
 
-// What this replica observed for a hook while it was of `generation`: an Observed of protos/observation.proto.
+// An observation of this replica for a hook, made in `generation`; `content` is an Observed of
+// protos/observation.proto.
 struct Observed {
   Generation generation;
   uint64_t step = 0;
@@ -141,16 +143,16 @@ struct Observed {
   LS_FIELDS(Observed, generation, step, hook, content)
 };
 
-// Answer to StopComputing: no thread computes or communicates for this generation any more. If an update was running
-// it ran to its end, and its StepFinished came before this. `state_void`: as in CollectiveFailed.
+// Answer to StopComputing: no thread computes or communicates for this generation any more. An update that was running
+// has ended, and its StepFinished was sent before this. `state_void`: as in CollectiveFailed.
 struct ComputingStopped {
   Generation generation;
   bool state_void = false;
   LS_FIELDS(ComputingStopped, generation, state_void)
 };
 
-// Answer to ComputeDigest, for the state that stood at `position`. `kept`: a copy is held now, and making it took so
-// long. `keep_failed`: memory did not suffice for one.
+// Answer to ComputeDigest, for the state at `position`. `kept`: a copy is held, and `took` is the time to make it.
+// `keep_failed`: there was not enough memory for a copy.
 struct DigestComputed {
   Position position;
   Digest digest;
@@ -160,15 +162,16 @@ struct DigestComputed {
   LS_FIELDS(DigestComputed, position, digest, kept, took, keep_failed)
 };
 
-// Answer to TakeUpKept. `message`: why not, and the state is what it was; empty: it is the copy's.
+// Answer to TakeUpKept. `message` empty: the state is the copy's; else the reason of the failure, and the state is
+// unchanged.
 struct KeptTakenUp {
   SnapshotId copy;
   std::string message;
   LS_FIELDS(KeptTakenUp, copy, message)
 };
 
-// Answer to TakeSnapshot: the copy stands in memory and its digest is known. Training may have gone on meanwhile; the
-// copy itself was complete before the next update began.
+// Answer to TakeSnapshot: the copy is in memory and its digest is known. Training may have continued meanwhile; the
+// copy was complete before the next update began.
 struct SnapshotDone {
   SnapshotId snapshot;
   LS_FIELDS(SnapshotDone, snapshot)
@@ -189,21 +192,21 @@ struct ShareUploadFailed {
   LS_FIELDS(ShareUploadFailed, snapshot, share, shares, message)
 };
 
-// SIGTERM, or another notice (worker/notice). May come at any time and more than once; the earliest end counts.
+// SIGTERM or another notice (worker/notice). May come at any time and repeatedly; the earliest end counts.
 struct TermSignal {
   absl::Duration grace = absl::ZeroDuration();  // until the process is killed; zero: the job's grace period
   LS_FIELDS(TermSignal, grace)
 };
 
-// A sample cannot be read any more (worker/data/data_lost.h), by no fault of the others: this worker leaves as after a
-// TermSignal, so that nothing is lost that it alone holds, and exits with kExitBadData.
+// A sample cannot be read any more (worker/data/data_lost.h), which only concerns this worker: it leaves as after a
+// TermSignal, so that a state that it alone holds is not lost, and exits with kExitBadData.
 struct DataLost {
   std::string message;
   LS_FIELDS(DataLost, message)
 };
 
-// Something of our own broke (a failure inside an update voids the replica, rule 5): report, exit with `exit_code`.
-// With kExitPreempted this process can do nothing more, by no fault of its own: it leaves to be started again.
+// This process failed (a failure inside an update voids the replica, rule 5): report it and exit with `exit_code`. With
+// kExitPreempted the cause is outside of the process, which exits to be started again.
 struct InternalError {
   int32_t exit_code = kExitBug;
   std::string message;

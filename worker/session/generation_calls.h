@@ -1,12 +1,12 @@
-// All of the newest generation that an abort must reach: its rendezvous, what is fetched for it, the forming of its
-// communicator, the communicator. Only the engine's thread forms, keeps and closes one; whoever aborts may come at any
-// time.
+// The parts of the newest generation that an abort must reach: its rendezvous store, fetches, the forming of its
+// communicator, and the communicator. The engine's thread forms, keeps and closes them; any thread may abort.
 //
 // Invariants
-//   * What was aborted starts nothing any more: every call for a generation that is over, or is not the newest, fails
-//     with Aborted.
+//   * An aborted generation starts nothing any more: calls for a generation that is over, or not the newest, fail with
+//     Aborted.
 //   * Keys that arrive before their generation begins are kept for it.
-// Threading: thread-safe. Nothing here waits but LostPeer.
+//
+// Threading: thread-safe. Only Close and LostPeer block.
 #ifndef LOCKSTEP_WORKER_SESSION_GENERATION_CALLS_H_
 #define LOCKSTEP_WORKER_SESSION_GENERATION_CALLS_H_
 
@@ -27,7 +27,7 @@
 
 namespace lockstep::worker {
 
-// A worker in a generation; rank -1: it computes with nobody.
+// This worker as a member of a generation; rank -1: of none.
 struct OwnMember {
   Generation generation;
   std::string name;
@@ -36,36 +36,37 @@ struct OwnMember {
 
 class GenerationCalls {
  public:
-  // A generation begins. Returns the communicator of the one before, which takes a while to close; null: there was
-  // none.
+  // Begins a generation. Returns the communicator of the previous one, whose destruction takes a while; null if there
+  // was none.
   std::shared_ptr<Communicator> Begin(const Generation& generation, const std::vector<Member>& members,
                                       std::shared_ptr<SessionStore> store);
-  // A rendezvous key of a generation, from another member.
+  // Delivers a rendezvous key of a generation from another member.
   void Deliver(const Generation& generation, const std::string& key, const std::string& value);
-  // Ends what is under way for `generation`, and lets nothing of it begin. False: it is not the newest.
+  // Ends the work of `generation` and prevents new work. False: it is not the newest.
   bool Abort(const Generation& generation, const absl::Status& cause);
 
-  // Null: it is over, or not the newest.
+  // Null: the generation is over, or not the newest.
   std::shared_ptr<SocketForming> StartForming(const Generation& generation, const SocketForming::Options& options,
                                               PeerListener& listener);
-  // Makes `communicator` that of the generation; `status` where that is not OK, or why the generation is over.
+  // Ends the forming: if `status` is OK, keeps `communicator` as the generation's. Returns `status`, or the reason why
+  // the generation is over.
   absl::Status Keep(const Generation& generation, absl::Status status,
                     const std::shared_ptr<Communicator>& communicator);
-  // Waits until nobody else holds the generation's communicator, and closes it.
+  // Destroys the generation's communicator, after waiting until no other thread uses it.
   void Close(const Generation& generation);
 
   absl::StatusOr<std::shared_ptr<Communicator>> CommunicatorOf(const Generation& generation) const;
-  // What an abort cancels besides; an error when the newest generation was aborted.
+  // The group for fetches that an abort cancels; an error if the newest generation was aborted.
   absl::StatusOr<std::shared_ptr<CallGroup>> Fetches() const;
 
   bool IsNewest(const Generation& generation) const;
   Generation newest() const;
   OwnMember Own() const;
-  // Moved by all communicators so far.
+  // The bytes moved by all communicators so far.
   uint64_t bytes_moved() const;
-  // The member that `status`, or the communicator's end, blames; none when they blame nobody.
+  // The member that `status`, or the communicator's status, blames; none if they blame nobody.
   Incarnation Suspect(const Generation& generation, const absl::Status& status) const;
-  // Whether a generation of this worker lost a peer lately. Waits up to 5 s for the news of it.
+  // Whether a generation of this worker lost a peer recently. Blocks up to 5 s for evidence.
   bool LostPeer() const;
 
  private:
@@ -74,12 +75,13 @@ class GenerationCalls {
   std::vector<Member> members_ GUARDED_BY(mutex_);
   std::shared_ptr<SessionStore> store_ GUARDED_BY(mutex_);
   std::shared_ptr<CallGroup> fetches_ GUARDED_BY(mutex_);
-  std::shared_ptr<SocketForming> forming_ GUARDED_BY(mutex_);  // while the communicator is formed
+  std::shared_ptr<SocketForming> forming_ GUARDED_BY(mutex_);  // while the communicator forms
   std::shared_ptr<Communicator> communicator_ GUARDED_BY(mutex_);
   absl::Status aborted_ GUARDED_BY(mutex_);
-  absl::Time broken_at_ GUARDED_BY(mutex_) = absl::InfinitePast();  // the newest generation of several that was
+  // When the latest generation of several members broke.
+  absl::Time broken_at_ GUARDED_BY(mutex_) = absl::InfinitePast();
   std::vector<std::pair<Generation, std::pair<std::string, std::string>>> early_keys_ GUARDED_BY(mutex_);
-  uint64_t retired_bytes_ GUARDED_BY(mutex_) = 0;  // moved by communicators that are gone
+  uint64_t retired_bytes_ GUARDED_BY(mutex_) = 0;  // moved by destroyed communicators
 };
 
 }  // namespace lockstep::worker

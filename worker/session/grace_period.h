@@ -1,7 +1,7 @@
-// How a worker leaves that was told to (SIGTERM, a notice): it has some time left, asks to be let go at a boundary, and
-// ends by itself when the time is over.
+// The grace period of a worker that was told to leave (SIGTERM, a notice): it asks to leave at a boundary, and exits by
+// itself when the period is over.
 //
-// Threading: thread-compatible; owned by SessionCore.
+// Threading: owned by SessionCore.
 #ifndef LOCKSTEP_WORKER_SESSION_GRACE_PERIOD_H_
 #define LOCKSTEP_WORKER_SESSION_GRACE_PERIOD_H_
 
@@ -15,20 +15,20 @@ namespace lockstep::worker {
 class GracePeriod {
  public:
   bool begun() const { return begun_; }
-  // When this process ends by itself.
+  // When this process exits by itself.
   absl::Time end() const { return end_; }
   absl::Duration Left(absl::Time now) const { return std::max(end_ - now, absl::ZeroDuration()); }
   bool IsOver(absl::Time now) const { return begun_ && now >= end_; }
 
-  // The process is killed in `grace`. False: it had begun already; the shorter one counts.
+  // The process will be killed in `grace`. False: a period had begun already; the earlier end counts.
   bool Begin(absl::Time now, absl::Duration grace) {
-    // Leave the last moments to the shell: a process that is killed says no goodbye.
+    // Reserve the last moments for the shell, which needs them to flush messages before the kill.
     end_ = std::min(end_, now + grace - std::min(absl::Milliseconds(500), grace / 10));
     return !std::exchange(begun_, true);
   }
 
-  // Whether to ask at the next boundary: of a chief at once; without one, who would be missed, only when the end is
-  // `late_leave` away.
+  // Whether to ask at the next boundary to leave: at once if there is a chief, which can replace this worker; without a
+  // chief only when the end is `late_leave` away, since leaving ends the generation.
   bool AsksToLeave(absl::Time now, bool hears_chief, absl::Duration late_leave) const {
     return begun_ && (hears_chief || now >= end_ - late_leave);
   }

@@ -1,5 +1,5 @@
-// Tells the chief every half second that this process lives and how far its work has come: a thread and a channel of
-// its own, so that neither a long kernel nor a big upload silences it.
+// Sends the chief a heartbeat every half second with this worker's phase and progress. It has a thread and a channel of
+// its own, so that neither a long kernel nor a large upload delays it.
 //
 // Threading: thread-safe; owns one thread.
 #ifndef LOCKSTEP_WORKER_SESSION_HEARTBEAT_H_
@@ -20,25 +20,25 @@
 
 namespace lockstep::worker {
 
-// What is asked at every beat.
+// The state of the worker's computation, queried for every heartbeat.
 struct LifeSigns {
-  uint64_t progress = 0;        // nodes executed + bytes moved, never decreasing
-  bool waits_for_peer = false;  // the thread that computes waits for other ranks
-  std::string doing;            // what that thread has been at for a while, for people; "": nothing for long
+  uint64_t progress = 0;        // nodes executed + bytes moved; never decreases
+  bool waits_for_peer = false;  // the engine thread waits for other ranks
+  std::string doing;            // for people: what the engine thread has been doing for a while; "": nothing for long
 };
 
-// The phase that a beat reports. A worker that computes or forms and waits for a peer is not to blame for standing
-// still (rule 6).
+// The phase that a heartbeat reports. A worker that computes or forms and waits for a peer is not to blame for a lack
+// of progress (rule 6).
 Heartbeat::Phase PhaseOfBeat(Heartbeat::Phase phase, const LifeSigns& signs);
 
-// What the end of a beat that took so long tells of the time that an answer takes. A beat that no chief heard tells
-// nothing.
+// Adapts the time limit of answers to a heartbeat that ended with `code` after `took`. A heartbeat that no chief
+// received is ignored.
 void Learn(AnswerLimit& limit, grpc::StatusCode code, absl::Duration took);
 
 class HeartbeatThread {
  public:
-  // How long an answer is waited for at least. At most: several beats must fit into the silence after which a worker
-  // counts as lost.
+  // Bounds of the time limit for an answer. The upper bound is chosen so that several heartbeats fit into the silence
+  // after which a worker counts as lost.
   static constexpr absl::Duration kLeastAnswerLimit = absl::Seconds(1);
   static constexpr absl::Duration kMostAnswerLimit = absl::Seconds(3);
 
@@ -53,7 +53,7 @@ class HeartbeatThread {
   explicit HeartbeatThread(Options options);
   ~HeartbeatThread();
 
-  // What the beats carry from here on. Nothing is sent before the first call.
+  // Sets the contents of the following heartbeats. None is sent before the first call.
   void Set(const WorkerFence& fence, Heartbeat::Phase phase, const Position& position);
 
  private:

@@ -1,7 +1,7 @@
-// The snapshots that a worker holds for the chief until their saves end. The states themselves lie in the
-// SnapshotStore; this says which there are, and which one to drop.
+// The list of snapshots that a worker holds for the chief until their saves end, and which one to drop. The states
+// themselves are in the SnapshotStore.
 //
-// Threading: thread-compatible; owned by SessionCore.
+// Threading: owned by SessionCore.
 #ifndef LOCKSTEP_WORKER_SESSION_HELD_SNAPSHOTS_H_
 #define LOCKSTEP_WORKER_SESSION_HELD_SNAPSHOTS_H_
 
@@ -28,11 +28,11 @@ class HeldSnapshots {
   bool empty() const { return snapshots_.empty(); }
   // Oldest first; at most kMaxHeldSnapshots.
   const std::vector<Snapshot>& all() const { return snapshots_; }
-  // Null where none is held.
+  // Null if none is held.
   Snapshot* Find(const Lineage& lineage, uint64_t step);
   bool Holds(const SnapshotId& id) const;
 
-  // Returns the oldest one, which is held no longer, where there are too many.
+  // Adds a snapshot. If there are too many, removes and returns the oldest one.
   std::optional<Snapshot> Add(Snapshot snapshot);
   // False: it was not held.
   bool Remove(const SnapshotId& id);

@@ -1,10 +1,9 @@
-// What hooks of the job want of this worker: a look at the state after some step, or a trace of some steps. Decides
-// what is due, takes the copy, and looks at it on a thread of its own, so that training and saves go on.
+// Carries out the hooks of the job in this worker: inspections of the state and traces of steps. It decides what is
+// due, copies the state, and inspects the copy on a thread of its own while training and saves continue.
 //
-// Rank 0 looks at the state; every rank traces.
+// Only rank 0 inspects the state; every rank traces.
 //
-// Threading: the engine's thread calls everything but WaitForAll, which is thread-safe, and the function that AtSave
-// returns.
+// Threading: owned by the engine's thread; WaitForAll and the function that AtSave returns are thread-safe.
 #ifndef LOCKSTEP_WORKER_SESSION_HOOK_LOOKS_H_
 #define LOCKSTEP_WORKER_SESSION_HOOK_LOOKS_H_
 
@@ -31,39 +30,39 @@
 
 namespace lockstep::worker {
 
-// What a job asks of its workers, and what watches them for it.
+// The hooks of a job for its workers, and the tracer of its steps.
 struct HooksOfJob {
   std::string job;  // its name
   std::vector<StateHook> hooks;
-  std::shared_ptr<StepTracer> tracer;  // null: no hook traces
+  std::shared_ptr<StepTracer> tracer;  // null: no hook asks for traces
 };
 
 class HookLooks {
  public:
-  // `own`: this worker in the generation of now, thread-safe. `post`: thread-safe, does not block.
+  // `own`: returns this worker in the current generation; thread-safe. `post`: thread-safe, does not block.
   HookLooks(SnapshotStore& snapshots, std::function<OwnMember()> own, std::function<void(Event)> post);
 
-  // Of the replica that is installed now.
+  // Sets the hooks; call when a replica is installed.
   void SetJob(HooksOfJob job) { job_ = std::move(job); }
-  // Null: nobody watches the replica.
+  // Null: no tracing.
   Profiler* profiler() const { return job_.tracer == nullptr ? nullptr : job_.tracer->profiler(); }
 
-  // A step or a slice begins; it ended.
+  // Call when a step or slice begins and ends.
   void BeginWork();
   void EndStep(uint64_t step, bool applied);
   void EndSlice(uint64_t slice);
 
-  // A step ended with `result`, and is not told yet. `state` is what it left. Waits for all looks where the job ends
-  // with this step.
+  // Call after a step, before its StepFinished is posted; `state` is the state after it. If the job ends with this step
+  // (`on_nan: stop`), blocks until all inspections are posted.
   void AtStep(const RunStep& action, int rank, const StepResult& result, ReplicaState& state);
-  // The evaluation of `step` begins.
+  // Call when the evaluation of `step` begins.
   void AtEvaluation(const Generation& generation, uint64_t step, int rank, ReplicaState& state);
-  // A save begins. Returns what is to be done with the copy that it is made of, on any thread.
+  // Call when a save begins. Returns a function to call with the save's copy of the state, on any thread.
   std::function<void(const Snapshot&)> AtSave(const TakeSnapshot& action);
 
-  // Returns when all that hooks wanted so far was posted.
+  // Blocks until the results of all inspections so far are posted.
   void WaitForAll();
-  // Looks no more, after what is under way.
+  // Ends inspections, after those in progress.
   void Finish() { looks_.Finish(); }
 
  private:
@@ -74,7 +73,7 @@ class HookLooks {
               const Snapshot& copy);
   std::vector<StateHook> Due(const std::vector<HookInstant>& at) const;
   void BeginTrace(const std::vector<HookInstant>& at);
-  // Gives the trace, where there is one, to the chief.
+  // Sends the trace, if any, to the chief.
   void SendTrace(std::optional<StepTrace> trace);
   void Tell(const Generation& generation, uint64_t step, const std::string& hook, const lockstep::Observed& content);
 
@@ -82,7 +81,7 @@ class HookLooks {
   const std::function<OwnMember()> own_;
   const std::function<void(Event)> post_;
   HooksOfJob job_;
-  std::atomic<bool> looking_{false};  // at a copy of the state
+  std::atomic<bool> looking_{false};  // a copy of the state is being inspected
   SerialExecutor looks_;
 };
 

@@ -1,5 +1,5 @@
-// What a job's directory says of the job's end, for a worker that no chief answers: a chief that is done goes away, and
-// a worker that was cut off meanwhile, or came later, would wait for it in vain.
+// Reads from a job's directory whether the job has ended. A worker asks when no chief answers: a chief exits when its
+// job is done, and a worker that was cut off at that time or started later would wait for it forever.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_SESSION_JOB_END_H_
@@ -17,8 +17,8 @@ struct JobEnd {
   std::string reason;
 };
 
-// nullopt unless `chief_file` is the address file of a job's directory (DIR/chief/address) and that job is done: not
-// stopped, not failed, not begun again since.
+// nullopt unless `chief_file` is the address file of a job's directory (DIR/chief/address) and that job is done, as
+// opposed to stopped, failed, or started again. Blocks on the file system.
 std::optional<JobEnd> FindJobEnd(const std::string& chief_file);
 
 }  // namespace lockstep::worker

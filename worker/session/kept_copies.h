@@ -1,7 +1,7 @@
-// Which copies of audited states a worker keeps in memory, for a way back that is short after replicas differed
-// (rule 22). The copies themselves lie in the SnapshotStore; this says which of them to drop.
+// The list of copies of audited states that a worker keeps in memory, to return to quickly if replicas differ (rule
+// 22), and which of them to drop. The copies themselves are in a SnapshotStore.
 //
-// Threading: thread-compatible; owned by SessionCore.
+// Threading: owned by SessionCore.
 #ifndef LOCKSTEP_WORKER_SESSION_KEPT_COPIES_H_
 #define LOCKSTEP_WORKER_SESSION_KEPT_COPIES_H_
 
@@ -21,38 +21,38 @@ namespace lockstep::worker {
 class KeptCopies {
  public:
   struct Copy {
-    SnapshotId id;  // as it was named when it was taken
+    SnapshotId id;  // its name when it was taken
     KeptState state;
     EvaluationProgress progress;
   };
 
-  // Whether memory suffices for copies at all.
+  // Whether there is enough memory for copies.
   void Allow(bool may_keep) { may_keep_ = may_keep; }
   bool IsDue(absl::Time now) const { return may_keep_ && policy_.IsDue(now); }
 
-  // A copy is taken from now on. Returns the oldest one, to be dropped, where there are kMaxKeptStates.
+  // A copy begins. If there are kMaxKeptStates already, removes the oldest and returns it, to be dropped.
   std::optional<SnapshotId> Begin(absl::Time now);
-  // The digest of the state of `lineage` and `progress`, and perhaps a copy of that, is there.
+  // The digest of the state of `lineage` and `progress` was computed, and perhaps a copy was kept.
   void Note(const DigestComputed& event, const Lineage& lineage, const EvaluationProgress& progress);
 
-  // What the chief may ask to go back to. Oldest first.
+  // The states to which the chief may return, oldest first.
   std::vector<KeptState> States() const;
-  // Null where none is held.
+  // Null if there is no such copy.
   const Copy* Find(const Position& position, const Digest& digest) const;
   const Copy* Find(const SnapshotId& id) const;
 
   void Remove(const SnapshotId& id);
-  // Forgets all, and returns them.
+  // Removes all and returns them.
   std::vector<SnapshotId> TakeAll();
-  // The job went back to `step` and calls what follows `lineage`: what was kept up to there is of that as well, since
-  // all had it. Returns the later ones, which are forgotten.
+  // The job returned to `step` and continues as `lineage`. Copies up to that step belong to it too, since all replicas
+  // agreed on them. Removes and returns the later ones.
   std::vector<SnapshotId> GoBackTo(uint64_t step, const Lineage& lineage);
 
  private:
   std::vector<Copy> copies_;  // oldest first; at most kMaxKeptStates
   bool may_keep_ = false;
   KeepPolicy policy_;
-  absl::Time begin_;  // of the copy that is being taken
+  absl::Time begin_;  // of the copy in progress
 };
 
 }  // namespace lockstep::worker

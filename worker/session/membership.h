@@ -1,9 +1,10 @@
-// The generation that a worker is in, if any: who steps together, and which number it has among them.
+// The generation that a worker is in, if any: its members and this worker's rank.
 //
 // Invariants (BrokenInvariant)
-//   * It never enters a generation that is not newer than all it knew.
-//   * In a generation, it stands among the members at its rank.
-// Threading: thread-compatible; owned by SessionCore.
+//   * The worker only enters generations that are newer than all that it knows.
+//   * In a generation, members()[rank()] is this worker.
+//
+// Threading: owned by SessionCore.
 #ifndef LOCKSTEP_WORKER_SESSION_MEMBERSHIP_H_
 #define LOCKSTEP_WORKER_SESSION_MEMBERSHIP_H_
 
@@ -24,12 +25,12 @@ class Membership {
 
   bool none() const { return generation_.IsNone(); }
   const Generation& generation() const { return generation_; }
-  const Generation& newest() const { return newest_; }  // that this process knows of
+  const Generation& newest() const { return newest_; }  // the newest that this process knows
   const std::vector<Member>& members() const { return form_.members; }
   uint32_t rank() const { return rank_; }
   // How the generation was formed.
   const Form& form() const { return form_; }
-  // The number of this worker among `members`; their number where it is none of them.
+  // This worker's index among `members`; members.size() if it is not among them.
   uint32_t RankIn(const std::vector<Member>& members) const {
     const auto self = std::find_if(members.begin(), members.end(),
                                    [this](const Member& member) { return member.incarnation == self_; });
@@ -42,14 +43,14 @@ class Membership {
     form_ = form;
     rank_ = RankIn(form.members);
   }
-  // The chief formed a generation without this worker, or ended one.
+  // The chief formed a generation without this worker, or ended a generation.
   void Supersede(const Generation& generation) { newest_ = std::max(newest_, generation); }
   void End() {
     generation_ = {};
     form_.members.clear();
   }
 
-  // "" while the invariants hold.
+  // Describes a violated invariant; "" while all hold.
   std::string BrokenInvariant() const {
     if (none()) return "";
     if (newest_ < generation_) {

@@ -1,7 +1,7 @@
-// The address at which the other workers reach this one, unless a flag gives it: the source address of its packets to
-// the chief.
+// Finds the address at which other workers reach this one, unless a flag gives it: the source address of packets to the
+// chief.
 //
-// Threading: thread-safe; both block.
+// Threading: thread-safe; both functions block.
 #ifndef LOCKSTEP_WORKER_SESSION_PEER_HOST_H_
 #define LOCKSTEP_WORKER_SESSION_PEER_HOST_H_
 
@@ -15,12 +15,12 @@
 
 namespace lockstep::worker {
 
-// The address of this machine that connections to `chief`, HOST:PORT, begin at. Sends nothing. Blocks while the host is
-// resolved. InvalidArgument: no such place. Unavailable: the host is not known (yet), or no route leads there.
+// The local address of connections to `chief` (HOST:PORT). Sends no packets to it. Blocks while the host is resolved.
+// InvalidArgument: malformed. Unavailable: the host cannot be resolved (yet), or there is no route to it.
 absl::StatusOr<std::string> AddressTowards(const std::string& chief);
 
-// That of the chief at `location`, whose address may not be known yet: tries for `limit`, then returns the last
-// failure, of AddressTowards or ChiefClient::Address. Cancelled when one of `signals` comes meanwhile; they are
+// The same for the chief at `location`, whose address may not be known yet: retries for `limit`, then returns the last
+// error of AddressTowards or ChiefClient::Address. Cancelled when one of `signals` arrives. REQUIRES: `signals` are
 // blocked.
 absl::StatusOr<std::string> AwaitAddressTowards(const ChiefLocation& location, absl::Duration limit,
                                                 const sigset_t& signals);

@@ -1,21 +1,22 @@
 // Decides what a worker does next. No sockets, threads, files, clock, randomness or logging: the same events at the
 // same instants give the same actions.
 //
-// Between two steps the core acts on the reduced control word alone, or on a pure function of the step; a command of
-// the chief or a SIGTERM only changes what this rank contributes to the next word. What the word asks for stands in
-// boundary.h.
+// Between two steps the core acts only on the reduced control word and the step number, which are the same on all
+// ranks. A command of the chief or a SIGTERM only changes this rank's contribution to the next word. boundary.h decides
+// what follows from the word.
 //
-// What belongs together is a part of its own: the session (chief_link.h), the generation (membership.h), requests of
-// the chief (boundary_requests.h), snapshots (held_snapshots.h), copies of audited states (kept_copies.h), reports
-// (unsent_reports.h), the end of the process (grace_period.h).
+// The core consists of parts: the session (chief_link.h), the generation (membership.h), requests of the chief
+// (boundary_requests.h), snapshots (held_snapshots.h), copies of audited states (kept_copies.h), reports
+// (unsent_reports.h), the grace period (grace_period.h).
 //
 // Invariants, checked after every event (BrokenInvariant): those of the parts, and
-//   * One piece of work is under way at most: a step, a slice, a digest, the forming of a communicator, a state sync.
-//   * An applied step is never given up: a Form or ReturnTo that would take this replica back within its lineage is
+//   * At most one piece of work is in progress: a step, a slice, a digest, the forming of a communicator, a state sync.
+//   * An applied step is never given up: a Form or ReturnTo that would move this replica back within its lineage is
 //     rejected.
-//   * The chief hears "stopped" (VerdictAck, or a Hello that says idle) only after ComputingStopped.
-//   * A snapshot is held until the chief says that its save ended.
-//   * A command that does not fit (term, generation, position) changes nothing and is answered.
+//   * The chief is told "stopped" (VerdictAck, or a Hello that says idle) only after ComputingStopped.
+//   * A snapshot is held until the chief reports the end of its save.
+//   * A command with the wrong term, generation or position changes nothing and is answered with a rejection.
+//
 // Threading: thread-compatible; SessionLoop owns the only instance.
 #ifndef LOCKSTEP_WORKER_SESSION_SESSION_CORE_H_
 #define LOCKSTEP_WORKER_SESSION_SESSION_CORE_H_
@@ -45,7 +46,7 @@
 
 namespace lockstep::worker {
 
-// What a worker knows of itself at its start.
+// A worker's properties at its start.
 struct SessionConfig {
   Incarnation incarnation;
   std::string job;             // empty: any
@@ -53,14 +54,15 @@ struct SessionConfig {
   std::string host;
   std::string peer_address;
   std::string device;
-  absl::Duration greeting_limit = absl::Seconds(5);  // how long a Hello may stay unanswered
-  // How long a prepared replica has to be outside of generations before it gives back what only steps need: far longer
-  // than it takes to form anew after a death.
+  absl::Duration greeting_limit = absl::Seconds(5);  // time limit for the answer to a Hello
+  // How long a prepared replica must be outside of generations before it frees the memory that only steps need: far
+  // longer than forming a new generation after a crash.
   absl::Duration release_after = absl::Seconds(15);
   LS_FIELDS(SessionConfig, incarnation, job, preferred_name, host, peer_address, device, greeting_limit, release_after)
 };
 
-// The path of a worker. The session to the chief is a thing of its own: it may be lost and come back in any state.
+// The states of a worker. The session with the chief (chief_link.h) is independent of them: it may be lost and restored
+// in any state.
 //
 //   1 connecting ──2 joining ──3 preparing ──4 ready ──5 forming ──6 running ◄──► 7 holding
 //                                              ▲   (spare: stays)     │  at a boundary: a save, a new
@@ -68,35 +70,36 @@ struct SessionConfig {
 //                                   9 acked ◄──┴── 8 broken ◄─────────┘  from 5, 6 or 7
 //   10 leaving: from any state on SIGTERM, Dismiss, Shutdown or Done, then the process ends
 //
-//   1  no session: Connect at once, then every second. Steps go on if there is a generation.
+//   1  No session: Connect at once, then every second. Steps continue if there is a generation.
 //   2  Hello is sent, Welcome awaited.
-//   3  MakePlan or Prepare is under way.
-//   4  outside a generation, with or without state; prepared workers answer TestPeers and Form. 4 and 9 are one phase.
-//      On ReturnTo a copy that was kept becomes the state; then here again.
-//   5  FormCommunicator, then SyncState (left out when nobody receives).
+//   3  MakePlan or Prepare is in progress.
+//   4  Outside a generation, with or without state; prepared workers answer TestPeers and Form. 4 and 9 are one phase.
+//      On ReturnTo a kept copy becomes the state, and the worker stays here.
+//   5  FormCommunicator, then SyncState (skipped when nobody receives).
 //   6  RunStep and RunSlice, with PlanBoundary between them.
-//   7  waits at a boundary for SnapshotEnded, Form, Dismiss or Done. Ends in 6 when the chief is lost, unless the job
+//   7  Waits at a boundary for SnapshotEnded, Form, Dismiss or Done. Returns to 6 when the chief is lost, unless the
+//   job
 //      is finished or the state is the best so far and not yet published.
-//   8  verdict, collective error or a boundary that nobody can form at: collectives aborted, waiting for
-//      ComputingStopped; what an update that had begun applies still counts.
-//   9  stopped and acknowledged, state in memory; keeps it for chief_timeout when no chief is there.
-//   Whoever stays in 4 or 9 for a while says ReleaseMemory, once.
+//   8  After a verdict, a collective error, or a boundary at which no new generation can form: collectives are aborted,
+//      ComputingStopped is awaited. An update that has begun still counts.
+//   9  Stopped and acknowledged, state in memory; without a chief the worker keeps it for chief_timeout.
+//   After some time in 4 or 9 the core emits ReleaseMemory, once.
 class SessionCore {
  public:
   enum class Phase { kIdle, kPreparing, kReturning, kForming, kSyncing, kRunning, kHolding, kStopping, kExited };
-  // A chief that says nothing and answers no heartbeat for so long hangs or cannot be reached: the session is given up.
-  // Longer where the job allows workers a longer silence.
+  // A chief that sends nothing and answers no heartbeat for this time hangs or is unreachable: the session is given up.
+  // The time is longer if the job allows workers a longer silence.
   static constexpr absl::Duration kChiefSilence = absl::Seconds(8);
   static constexpr int kBeatsMissed = 16;
-  // To verify a copy and bring it to the device; longer, and the device or its driver hangs.
+  // The time limit for verifying a copy and loading it to the device; beyond it the device or its driver hangs.
   static constexpr absl::Duration kReturnLimit = absl::Minutes(2);
-  // Between two events, longer: this process was paused, and what looks late may lie in its queue.
+  // A longer gap between two events means that this process was paused; messages that seem late may be in its queue.
   static constexpr absl::Duration kTickGap = absl::Milliseconds(1500);
 
   explicit SessionCore(SessionConfig config);
 
-  // Applies one event and returns the actions to perform, in order. REQUIRES: `now` never goes backwards. After an Exit
-  // every further event gives no action.
+  // Applies one event and returns the actions to perform, in order. After an Exit there are no further actions.
+  // REQUIRES: `now` never goes backwards.
   std::vector<Action> Step(absl::Time now, const Event& event);
 
   // The next instant at which a Tick could change anything.
@@ -111,9 +114,9 @@ class SessionCore {
 
  private:
   using Link = ChiefLink::State;
-  // What a member waits for at a boundary.
+  // What a member awaits at a boundary.
   enum class Hold { kNone, kEarlierSave, kSave, kBest, kMeeting, kFinished };
-  // The work under way while running.
+  // The work in progress while running.
   enum class Work { kNone, kStep, kSlice, kDigest };
 
   void Emit(Action action) { actions_.push_back(std::move(action)); }
@@ -123,14 +126,13 @@ class SessionCore {
   void FlushReport();
   bool ReportPending() const;
   absl::Duration ChiefSilence() const { return std::max(kChiefSilence, kBeatsMissed * policy_.heartbeat_interval); }
-  // When this process gives up without a chief: what it holds, or the steps that it computes for one that may never
-  // come.
+  // When this process gives up waiting for a chief, with the state that it holds or the steps that it computes.
   std::optional<absl::Time> ChiefLimit() const;
   std::optional<absl::Time> ReleaseTime() const;
-  // "" while the invariants of the parts hold, and those of how they stand to each other.
+  // Describes a violated invariant, of the parts or between them; "" while all hold.
   std::string BrokenInvariant() const;
 
-  // session_core.cc, and where an event belongs: one for each alternative of Event
+  // One function for each alternative of Event, in session_core.cc or in the file of its topic.
   void On(const Tick& event);
   void On(const ChiefConnected& event);
   void On(const ChiefDisconnected& event);
@@ -151,13 +153,13 @@ class SessionCore {
   void On(const DigestComputed& event);
   void On(const KeptTakenUp& event);
   void On(const SnapshotDone& event);
-  void On(const ShareUploaded&) {}  // the chief hears of it from the upload itself
+  void On(const ShareUploaded&) {}  // the chief learns it from the upload itself
   void On(const ShareUploadFailed& event);
   void On(const TermSignal& event);
   void On(const InternalError& event);
   void On(const DataLost& event);
 
-  // session_core_chief.cc, and where a command belongs: one for each alternative of ChiefCommand
+  // One function for each alternative of ChiefCommand, in session_core_chief.cc or in the file of its topic.
   void Obey(const ChiefFence& fence, const Welcome& welcome);
   void Obey(const ChiefFence& fence, const Refused& command);
   void Obey(const ChiefFence& fence, const MakePlan& command);
@@ -190,10 +192,10 @@ class SessionCore {
   void ExitAsLeaver(const std::string& reason);
   void TellLeaveIntent() { Tell(LeaveIntent{grace_.Left(now_)}); }
 
-  // session_core_generation.cc: forming, breaking, acknowledging
+  // session_core_generation.cc: forming, breaking, acknowledging.
   std::string WhyNotForm(const ChiefFence& fence, const Form& form) const;
   bool MayBecome(const Lineage& lineage) const;
-  // The state, as it stands, begins another lineage.
+  // The current state continues as another lineage.
   void GoOnAs(const Lineage& lineage);
   void StartGeneration(Digest digest);
   void Break(const std::string& reason);
@@ -201,7 +203,7 @@ class SessionCore {
   void Acknowledge(Generation generation);
   void SendAck(Generation generation, Digest digest);
 
-  // session_core_boundary.cc: steps, slices and what lies between
+  // session_core_boundary.cc: steps, slices, and boundaries between them.
   void AtBoundaryWith(const ControlWord& word);
   void Audit();
   void ServeSave();
@@ -214,7 +216,7 @@ class SessionCore {
   bool Meets() const { return phase_ == Phase::kHolding && hold_ == Hold::kMeeting; }
   ControlContribution MySlot() const;
 
-  // session_core_copies.cc: snapshots, and copies of audited states
+  // session_core_copies.cc: snapshots, and copies of audited states.
   void StartSnapshot(SnapshotCause cause);
   void TellSnapshot(const HeldSnapshots::Snapshot& snapshot);
   void DropKeptCopies(const std::vector<SnapshotId>& copies, const std::string& reason);
@@ -229,9 +231,9 @@ class SessionCore {
   ChiefLink link_;
   std::string job_;
   std::string name_;
-  TrainingPolicy policy_;  // changes only outside a generation, so that its members decide by the same
+  TrainingPolicy policy_;  // changes only outside a generation, so that all members decide by the same policy
   TrainingPolicy newest_policy_;
-  lockstep::Prepare preparing_;  // while preparing; without a plan_hash: making the plan
+  lockstep::Prepare preparing_;  // while preparing; an empty plan_hash: the kernel plan is being made
   std::optional<Ready> ready_;
   std::optional<SetPhase> phase_told_;
 
@@ -250,11 +252,11 @@ class SessionCore {
   BoundaryWork boundary_;             // being served
   std::vector<Generation> verdicts_;  // to acknowledge once stopped
   std::optional<Generation> ack_waits_for_digest_;
-  std::optional<PeerFailed> failure_;  // evidence that no chief has heard yet
+  std::optional<PeerFailed> failure_;  // evidence that was not yet sent to a chief
   absl::Time stop_limit_ = absl::InfiniteFuture();
   absl::Time parked_since_ = absl::InfinitePast();
-  absl::Time idle_since_ = absl::InfinitePast();  // with a prepared replica
-  bool released_ = false;                         // since then
+  absl::Time idle_since_ = absl::InfinitePast();  // outside a generation with a prepared replica
+  bool released_ = false;                         // memory was released since then
 
   HeldSnapshots snapshots_;
   KeptCopies kept_;
@@ -263,7 +265,7 @@ class SessionCore {
   UnsentReports reports_;
   HeldEvaluations evaluations_;
   GracePeriod grace_;
-  std::optional<std::string> data_lost_;  // why it leaves
+  std::optional<std::string> data_lost_;  // the message of DataLost, if the worker leaves because of it
 };
 
 }  // namespace lockstep::worker

@@ -1,4 +1,4 @@
-// Drives a SessionCore by hand in tests: one worker among simulated peers and a chief that says what the test says.
+// Drives a SessionCore in tests: one worker with simulated peers and a chief played by the test.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_SESSION_SESSION_CORE_HARNESS_H_
@@ -25,12 +25,12 @@ class WorkerHarness {
     policy.audit_every_steps = 0;
   }
 
-  // The actions of the newest event stand in `last`, all there ever were in `all`.
+  // Applies an event. `last` has its actions, `all` the actions of all events.
   void Give(const Event& event) {
     last = core.Step(now, event);
     all.insert(all.end(), last.begin(), last.end());
   }
-  // The chief has answered a heartbeat before, unless it hangs.
+  // Lets time pass. The chief answers a heartbeat first, unless `chief_hangs`.
   void Wait(absl::Duration time) {
     if (!chief_hangs) Give(BeatAnswered{chief_term});
     now += time;
@@ -51,7 +51,8 @@ class WorkerHarness {
     Command(lockstep::Prepare{"graph", "plan", ""});
     Give(Prepared{Ready{"plan", "data", absl::Milliseconds(5), 100}});
   }
-  // Forms generation `counter` with this worker as `rank` of `size` at `position`; it receives unless it holds that.
+  // Forms generation `counter` at `position` with this worker as `rank` of `size`; it receives the state unless it has
+  // it.
   void FormAt(uint64_t counter, uint32_t size, uint32_t rank, Position position, Term term = kTerm) {
     GiveForm(counter, size, rank, position, term);
     Give(CommunicatorFormed{core.generation()});
@@ -66,20 +67,20 @@ class WorkerHarness {
     if (!core.has_state() || core.position() != position) form.receivers = {rank};
     Command(form, Generation{kTerm, counter}, term);
   }
-  // In generation {kTerm, 1} of two ranks, about to compute step 11.
+  // Brings the worker into generation {kTerm, 1} of two ranks, about to compute step 11.
   void Run() {
     Join();
     Prepare();
     FormAt(1, 2, 0, {10, 0});
   }
-  // The word that every rank of two contributed nothing to, beyond this rank's own slot.
+  // The control word of two ranks with `own` from this rank and no requests from the other.
   ControlWord WordFrom(const ControlContribution& own) const {
     ControlContribution other;
     other.free_to_save = other.hears_chief = true;
     return ControlWord{{own, other}};
   }
   ControlWord Word() const { return WordFrom(Slot()); }
-  // What this rank contributed to the work under way.
+  // This rank's contribution to the latest step or slice.
   ControlContribution Slot() const {
     for (auto it = all.rbegin(); it != all.rend(); ++it) {
       if (const auto* step = std::get_if<RunStep>(&*it)) return step->slot;
@@ -90,7 +91,7 @@ class WorkerHarness {
   void Finish(uint64_t step, ControlWord word) {
     Give(StepFinished{core.generation(), step, StepOutcome::kApplied, std::move(word), StepRecord{step, 0.5}, ""});
   }
-  // Steps up to `step` with words that carry what this rank contributed.
+  // Finishes steps up to `step`, each with Word().
   void StepTo(uint64_t step) {
     while (core.position().step < step) Finish(core.position().step + 1, Word());
   }
@@ -104,7 +105,7 @@ class WorkerHarness {
     const T* found = Find<T>(last);
     return found == nullptr ? T{} : *found;
   }
-  // Messages to the chief, in the actions of the newest event.
+  // Messages to the chief among the actions of the last event.
   template <typename T>
   bool Told() const {
     return FindMessage<T>(last) != nullptr;

@@ -1,7 +1,7 @@
-// The shell around SessionCore: turns messages, timers, signals and completions into its events, and carries out its
-// actions. No policy of its own.
+// The shell around SessionCore: turns messages, timers, signals and completions into events, and carries out the
+// actions. It has no policy of its own.
 //
-// Threading: Run is called once and owns the core; everything else that the loop starts posts events to it.
+// Threading: Run is called once, and its thread owns the core; the other threads of the loop post events to it.
 #ifndef LOCKSTEP_WORKER_SESSION_SESSION_LOOP_H_
 #define LOCKSTEP_WORKER_SESSION_SESSION_LOOP_H_
 
@@ -34,10 +34,10 @@ class SessionLoop {
     SessionConfig core;
     ChiefLocation chief;
     std::string peer_host;
-    PeerListener* peer_listener = nullptr;  // at peer_host; outlives this
-    std::string record_path;                // empty: nothing is recorded
+    PeerListener* peer_listener = nullptr;  // at peer_host; outlives the loop
+    std::string record_path;                // file for events and actions; empty: none
     absl::Duration connect_timeout;
-    device::WorkerDevice device;  // what this worker was told to compute on
+    device::WorkerDevice device;  // `--device` and `--local-rank`
     std::vector<DataRoot> data_roots;
   };
 
@@ -47,18 +47,18 @@ class SessionLoop {
   // Runs until the core says Exit; returns its code. Blocks.
   int Run();
 
-  // How long ago a turn of the loop began. Thread-safe; does not block.
+  // The time since the latest turn of the loop began. Thread-safe; does not block.
   absl::Duration SinceTurn() const { return clock_.Now() - absl::FromUnixNanos(turned_); }
-  // A line for people; "" before the chief has taken this worker in. Thread-safe.
+  // A status line for people; "" before the chief has accepted this worker. Thread-safe.
   std::string Status() const;
-  // The same for metrics. Thread-safe; does not block.
+  // The status for the metrics page. Thread-safe; does not block.
   PresentWorker Present() const;
 
-  // SIGTERM came, or a notice that this process ends in `grace`; zero: in the job's grace period. Thread-safe.
+  // Call on SIGTERM or on a notice that this process ends in `grace`; zero: the job's grace period. Thread-safe.
   void Terminate(absl::Duration grace = absl::ZeroDuration()) { Post(TermSignal{grace}); }
 
  private:
-  // An event, and the stream it came from; 0: none.
+  // An event, and the number of the stream that it came from; 0: none.
   struct Input {
     Event event;
     uint64_t stream = 0;
@@ -67,7 +67,7 @@ class SessionLoop {
   void Post(Event event, uint64_t stream = 0);
   void Step(const Event& event);
   void GiveUpUnreachable();
-  // Ends with 0 when the job's directory says that the job is done, under a chief of `least` or a newer term.
+  // Exits with 0 if by the job's directory the job is done, under a chief of term `least` or newer.
   void LeaveWhenDone(Term least);
 
   void Perform(const Connect& action);
@@ -84,10 +84,10 @@ class SessionLoop {
     engine_.Perform(action);
   }
 
-  // What was measured so far. Thread-safe.
+  // All statistics of the worker. Thread-safe.
   std::vector<NamedValue> Statistics() const;
 
-  // For Status, and where the log was told that the job stands.
+  // The contents of Status.
   struct Shown {
     std::string name;
     SessionCore::Phase phase = SessionCore::Phase::kIdle;
@@ -100,7 +100,7 @@ class SessionLoop {
   WorkerFence fence() const;
   void SendStoreKey(const Generation& generation, const std::string& key, const std::string& value);
 
-  // Writes what the threads do where the core ends the process because one of them hangs: into hang_.
+  // If the core ends the process because a thread hangs, describes the threads' work in hang_.
   void DescribeHang(const std::vector<Action>& actions);
 
   const Options options_;
@@ -112,8 +112,8 @@ class SessionLoop {
   bool ever_connected_ = false;
   std::optional<int> exit_code_;
   uint64_t stream_number_ = 0;
-  std::atomic<int64_t> turned_;  // when the newest turn began, in nanoseconds of `clock_`
-  std::string hang_;             // what this process hung at when it was given up; "" as long as it was not
+  std::atomic<int64_t> turned_;  // when the latest turn began, in nanoseconds of `clock_`
+  std::string hang_;             // where this process hangs; "" if it does not
 
   mutable Mutex mutex_;
   WorkerFence fence_ GUARDED_BY(mutex_);

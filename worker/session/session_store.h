@@ -1,5 +1,5 @@
-// The rendezvous store of one generation, carried by the session: what a rank sets goes to the chief, which passes it
-// to the other members.
+// The rendezvous store of one generation, over the session: a key that a rank sets is sent to the chief, which forwards
+// it to the other members.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_SESSION_SESSION_STORE_H_
@@ -15,7 +15,7 @@ namespace lockstep::worker {
 
 class SessionStore final : public RendezvousStore {
  public:
-  // `send` gives a key and its value to the session; it does not block.
+  // `send` sends a key and its value over the session; it does not block.
   explicit SessionStore(std::function<void(const std::string& key, const std::string& value)> send)
       : send_(std::move(send)) {}
 
@@ -25,7 +25,7 @@ class SessionStore final : public RendezvousStore {
   }
   void Abort(const absl::Status& cause) override { entries_.Abort(cause); }
 
-  // A key that another member has set.
+  // Adds a key that another member has set.
   void Deliver(absl::string_view key, absl::string_view bytes);
 
  private:

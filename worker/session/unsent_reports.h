@@ -1,7 +1,7 @@
-// What a worker has to report of its steps and could not yet: the chief is away, or was told a moment ago. The oldest
-// go first where too much waits.
+// Reports of a worker that are not sent yet, because the chief is away or the next report is not due. If too many wait,
+// the oldest are dropped.
 //
-// Threading: thread-compatible; owned by SessionCore.
+// Threading: owned by SessionCore.
 #ifndef LOCKSTEP_WORKER_SESSION_UNSENT_REPORTS_H_
 #define LOCKSTEP_WORKER_SESSION_UNSENT_REPORTS_H_
 
@@ -19,15 +19,15 @@ class UnsentReports {
  public:
   void Add(StepRecord record);
   void Add(StateDigest digest);
-  // They were of a course of the weights that counts no more.
+  // Drops all, because they belong to an abandoned lineage.
   void Clear();
-  // Whatever the last session carried, where this worker stands is said once more.
+  // The next report includes the position, whatever the last session has sent.
   void SayPositionAgain() { told_ = {}; }
 
-  // Something is to be told by a worker that stands at `position`.
+  // Whether a worker at `position` has anything to report.
   bool IsPending(const Position& position) const { return !records_.empty() || !digests_.empty() || told_ != position; }
   absl::Time next() const { return next_; }
-  // All of it; the next report is due `interval` later.
+  // Returns and removes all reports; the next report is due `interval` later.
   Report Take(absl::Time now, absl::Duration interval, const Generation& generation, const Lineage& lineage,
               const Position& position);
 
@@ -38,13 +38,13 @@ class UnsentReports {
   absl::Time next_ = absl::InfinitePast();
 };
 
-// What the newest evaluations gave, as far as this rank took part: a chief that was away hears of them.
+// The results of the latest evaluations in which this rank took part, for a chief that was away.
 class HeldEvaluations {
  public:
   void Add(const Lineage& lineage, uint64_t step, const SliceResult& slice);
-  // `from` goes on as `to`.
+  // Lineage `from` continues as `to`.
   void Rename(const Lineage& from, const Lineage& to);
-  // The job went back to `step`, and goes on as `lineage`.
+  // The job returned to `step` and continues as `lineage`.
   void GoBackTo(uint64_t step, const Lineage& lineage);
   // Oldest first, in messages of at most kMaxRepeated slices.
   std::vector<EvalReport> Messages() const;

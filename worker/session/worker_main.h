@@ -1,7 +1,6 @@
 // A whole worker process as a function: `lockstep worker` and the binary lockstep-worker both call it.
 //
-// Threading: call it once, from the main thread, before other threads exist: it takes SIGTERM, SIGINT and SIGHUP for
-// itself.
+// Threading: call it once, from the main thread, before other threads exist: it handles SIGTERM, SIGINT and SIGHUP.
 #ifndef LOCKSTEP_WORKER_SESSION_WORKER_MAIN_H_
 #define LOCKSTEP_WORKER_SESSION_WORKER_MAIN_H_
 
@@ -15,46 +14,44 @@
 namespace lockstep::worker {
 
 struct WorkerOptions {
-  // The chief, HOST:PORT. Exactly one of this, `chief_file` and `chief_etcd` is given.
+  // The chief's HOST:PORT. Exactly one of this, `chief_file` and `chief_etcd` is given.
   std::string chief;
-  // A file that holds the chief's address (DIR/chief/address), read anew at every attempt to connect. DIR may be in a
-  // bucket, s3://BUCKET/PREFIX: the newest record of the job's log gives the address then.
+  // A file with the chief's address (DIR/chief/address), read at every attempt to connect. DIR may be in a bucket,
+  // s3://BUCKET/PREFIX; then the newest record of the job's log gives the address.
   std::string chief_file;
-  // Where etcd knows of the job (common/etcd/etcd_url.h): the address of its newest chief is asked for at every
-  // attempt.
+  // The job's URL in etcd (common/etcd/etcd_url.h): the address of the newest chief is queried at every attempt.
   std::string chief_etcd;
-  // File with the job's token (DIR/chief/token), also in a bucket; empty: the environment's LOCKSTEP_TOKEN.
+  // A file with the job's token (DIR/chief/token), possibly in a bucket; empty: the variable LOCKSTEP_TOKEN.
   std::string token_file;
   // Preferred name; empty: the chief chooses one.
   std::string name;
-  // The address of this machine under which peers connect to it; empty: the one that its packets to the chief leave
-  // from.
+  // The address of this machine to which peers connect; empty: the source address of packets to the chief.
   std::string peer_host;
-  // Which of its machine's devices it computes on: auto, cpu, cuda or cuda:N.
+  // The device to compute on: auto, cpu, cuda or cuda:N.
   std::string device = "auto";
-  // Which worker of its machine it is: without a number in `device`, workers take GPUs in turn.
+  // The worker's number on its machine: without a number in `device`, workers take GPUs in turn.
   int local_rank = 0;
-  // Where this machine has the job's data.
+  // The paths of the job's data on this machine.
   std::vector<DataRoot> data_roots;
-  // Where it serves health and metrics, HOST:PORT; empty: nowhere.
+  // The HOST:PORT of health and metrics pages; empty: none.
   std::string http;
-  // What announces that its machine is taken away, besides SIGTERM.
+  // The sources, besides SIGTERM, of the notice that the machine is taken away.
   NoticeOptions notices;
-  // How long to try to reach the chief for the first time before exiting with 69.
+  // The time limit for reaching the chief for the first time; then the worker exits with 69.
   int connect_timeout_s = 60;
-  // Not empty: every event and action of the core is recorded in this directory, one file per start.
+  // If not empty, all events and actions of the core are recorded in this directory, one file per start.
   std::string record_directory;
-  // What was taken from the environment in place of options, for people; "": nothing.
+  // For people: which options were taken from the environment; "": none.
   std::string assumed;
-  // A pipe to the supervisor, which says why this process failed behind everybody's last words; -1: none.
+  // A pipe to which the cause of a failure is written, for the supervisor to report; -1: none.
   int cause_fd = -1;
 };
 
-// Runs this program from the start, with the same arguments in the present environment (see ClearKernelEnvironment of
+// Executes this program again with the same arguments in the current environment (see ClearKernelEnvironment of
 // worker/device/host/environment.h). Returns only on failure.
 absl::Status ExecuteAgain();
 
-// Runs until the job is done or the worker has left it. Returns the exit code.
+// Runs until the job is done or the worker has left it; returns the exit code. Blocks.
 int WorkerMain(const WorkerOptions& options);
 
 }  // namespace lockstep::worker
