@@ -1,4 +1,4 @@
-// Ranks that reduce made-up gradients, for tests of GradientExchange: each with a device and buckets of its own.
+// Ranks that reduce synthetic gradients, for tests of GradientExchange. Each has its own device and buckets.
 //
 // Threading: an ExchangeRank is used by one thread.
 #ifndef LOCKSTEP_WORKER_STEP_EXCHANGE_RANKS_H_
@@ -26,7 +26,7 @@ namespace lockstep::worker {
 inline constexpr int kExchangedShards = 6;
 inline const std::vector<int64_t> kSizes = {100, 7, 350};
 
-// Gradients of a logical shard, a function of the shard alone.
+// The gradients of a logical shard, a function of its number.
 inline std::vector<float> ShardGradient(const GradientLayout& layout, int shard) {
   std::vector<float> flat(layout.total_elements());
   uint64_t bits = 0x9e3779b97f4a7c15u * static_cast<uint64_t>(shard + 1);
@@ -46,7 +46,7 @@ struct Outcome {
   int non_finite = 0;
 };
 
-// Where gradients lie, and who reduces them.
+// The kind of memory of gradients, and whether they are reduced in host or device memory.
 enum class Where { kHost, kDeferred, kHidden, kReducedOnDevice };
 
 inline std::unique_ptr<device::Device> MakeDevice(Where where) {
@@ -58,7 +58,7 @@ inline std::unique_ptr<device::Device> MakeDevice(Where where) {
 
 inline void MustOk(const absl::Status& status) { LS_CHECK(status.ok(), std::string(status.message()).c_str()); }
 
-// One rank: its device, with buckets that the next shard overwrites.
+// One rank with its device and gradient buckets, which each shard overwrites.
 struct ExchangeRank {
   ExchangeRank(Where where, ReductionMode mode, int shards)
       : device(MakeDevice(where)), stream(device->NewStream().value()), layout(kSizes, 256) {
@@ -80,7 +80,7 @@ struct ExchangeRank {
                                 static_cast<size_t>(size) * sizeof(float)));
   }
 
-  // The first `buckets` of them.
+  // Adds the first `buckets` buckets of a shard. Without `kept` they are overwritten with NaN afterwards.
   void AddBuckets(int shard, size_t buckets, bool kept) {
     flat.push_back(ShardGradient(layout, shard));
     for (size_t b = 0; b < buckets; ++b) {
@@ -116,7 +116,7 @@ struct ExchangeRank {
   const std::unique_ptr<device::Stream> stream;
   const GradientLayout layout;
   std::unique_ptr<device::Buffer> gradients;
-  // What queued copies read stays where it is.
+  // Sources of queued copies; a deque does not move its elements.
   std::deque<std::vector<float>> flat;
   std::deque<double> totals;
   const std::vector<float> rubbish = std::vector<float>(1000, NAN);
@@ -125,7 +125,7 @@ struct ExchangeRank {
 
 inline const std::vector<int32_t> kExponents = {-48, -48, -48};
 
-// Runs one attempt on every rank and returns what each rank has.
+// Runs one attempt on every rank and returns each rank's result.
 inline std::vector<Outcome> Reduce(Where where, int ranks, ReductionMode mode, int shards,
                                    const std::vector<int32_t>& exponents, int failing_rank = -1) {
   auto communicators = MakeLoopback({1, 1}, ranks);
@@ -156,7 +156,7 @@ inline std::vector<Outcome> Reduce(Where where, int ranks, ReductionMode mode, i
         outcomes[r].sums = rank.Sums();
         if (mode == ReductionMode::kFast) outcomes[r].non_finite = rank.exchange->FirstNonFinite().value();
       }
-      // Who closes its communicator ends the calls that others are still in.
+      // Destroying a communicator would end the unfinished calls of other ranks.
       all.arrive_and_wait();
     });
   }

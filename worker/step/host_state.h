@@ -1,11 +1,12 @@
 // A state of the job in host memory: all tensors of the layout in one buffer, row-major, each at a multiple of 64
-// bytes, an alias at the place of what it names. Snapshots are such copies; digests and shares read them tensor by
-// tensor; a replica's own state has one (replica_state.h).
+// bytes; an alias shares the memory of the tensor that it names. Snapshots are such copies, digests and shares are
+// computed from them, and a replica's own state has one (replica_state.h).
 //
 // Invariants
-//   * Offsets are a function of the layout alone, so that two replicas' buffers are equal byte by byte (padding is
-//     zero) exactly when their states are.
-// Threading: thread-compatible. A snapshot's copy is immutable once it was taken.
+//   * Offsets depend on the layout alone and padding is zero, so two buffers are equal byte by byte exactly if the
+//     states are.
+//
+// Threading: thread-compatible. A snapshot's copy is immutable once it is complete.
 #ifndef LOCKSTEP_WORKER_STEP_HOST_STATE_H_
 #define LOCKSTEP_WORKER_STEP_HOST_STATE_H_
 
@@ -30,11 +31,11 @@ namespace lockstep::worker {
 
 class HostState {
  public:
-  // Bytes of the buffer.
+  // The size of the buffer in bytes.
   static absl::StatusOr<int64_t> BytesOf(const StateLayout& layout);
-  // Zero-filled, every page touched. ResourceExhausted names the size.
+  // Allocates a zero-filled state with all pages touched. ResourceExhausted names the size.
   static absl::StatusOr<HostState> Create(StateLayout layout);
-  // In memory that is zero-filled, visible to the host and of BytesOf(layout).
+  // Uses `memory`. REQUIRES: it is zero-filled, visible to the host, and has BytesOf(layout) bytes.
   static absl::StatusOr<HostState> In(StateLayout layout, std::unique_ptr<device::Buffer> memory);
 
   HostState(HostState&&) = default;
@@ -44,9 +45,9 @@ class HostState {
   // The whole buffer, padding included.
   absl::Span<std::byte> bytes() { return {buffer_->address(), buffer_->size()}; }
   absl::Span<const std::byte> bytes() const { return {buffer_->address(), buffer_->size()}; }
-  // Where a tensor begins in the buffer.
+  // A tensor's offset in the buffer.
   size_t offset(int index) const { return offsets_[index]; }
-  // One tensor's bytes.
+  // A tensor's bytes.
   absl::Span<std::byte> tensor(int index) { return bytes().subspan(offsets_[index], sizes_[index]); }
   absl::Span<const std::byte> tensor(int index) const { return bytes().subspan(offsets_[index], sizes_[index]); }
   absl::Span<float> floats(int index);
@@ -54,31 +55,31 @@ class HostState {
   int64_t& step();
   int64_t step() const;
 
-  // Copies another state of the same layout.
+  // Copies another state. REQUIRES: the same layout.
   void CopyFrom(const HostState& other);
-  // Puts the tensors of `initial` (one per entry of the layout, in order) in place. InvalidArgument when they differ in
-  // type or shape.
+  // Copies the tensors of `initial`, one per entry of the layout in order, into the state. InvalidArgument when a type
+  // or shape differs.
   absl::Status Load(absl::Span<const Tensor> initial);
 
-  // The digests of common/digest/state_digest.h, in the order of the layout, made on up to `threads` threads. Advances
-  // `pulse` (may be null) by the bytes.
+  // The digests of common/digest/state_digest.h, in the order of the layout, computed on up to `threads` threads.
+  // Advances `pulse` (may be null) by the bytes. Blocks.
   StateDigests Digests(Pulse* pulse = nullptr, int threads = 1) const;
-  // That of the whole state.
+  // The digest of the whole state.
   std::string Digest(Pulse* pulse = nullptr, int threads = 1) const { return Digests(pulse, threads).state; }
 
-  // The layout in the words of checkpoints.
+  // The layout as tensors of a checkpoint.
   std::vector<CheckpointTensor> CheckpointLayout() const;
-  // Where a part of a share's stream lies. REQUIRES, of this and what follows: the share is of a plan over
-  // CheckpointLayout(); offset + size stays within it.
+  // The pieces of memory that form bytes [offset, offset + size) of a share's stream. REQUIRES, here and below: the
+  // share is of a plan over CheckpointLayout(), and the range lies within it.
   std::vector<absl::string_view> ViewShare(const Share& share, uint64_t offset, uint64_t size) const;
-  // Copies a part of the stream out of the state, or into it.
+  // Copy a part of the share's stream out of the state, or into it.
   void ReadShare(const Share& share, uint64_t offset, absl::Span<char> out) const;
   void WriteShare(const Share& share, uint64_t offset, absl::Span<const char> in);
 
  private:
   explicit HostState(StateLayout layout) : layout_(std::move(layout)) {}
 
-  // Places the tensors; returns the buffer's bytes.
+  // Computes the offsets; returns the size of the buffer.
   absl::StatusOr<int64_t> Place();
 
   StateLayout layout_;

@@ -1,6 +1,6 @@
-// The device that computes a job on this machine.
+// Makes the device that computes a job on this machine.
 //
-// Threading: the calling thread becomes the device's owner.
+// Threading: thread-safe; the calling thread becomes the device's owner.
 #ifndef LOCKSTEP_WORKER_STEP_JOB_DEVICE_H_
 #define LOCKSTEP_WORKER_STEP_JOB_DEVICE_H_
 
@@ -17,14 +17,14 @@ namespace lockstep::worker {
 
 struct MadeDevice {
   std::unique_ptr<device::Device> device;
-  device::ChosenDevice chosen;  // which one that is, and why
-  // What its own memory has to give, by `resources.gpu_memory` and by what is free; 0: it computes in the host's.
+  device::ChosenDevice chosen;  // the choice and its reason
+  // The bytes of device memory that are allowed by `resources.gpu_memory` and free; 0: it computes in host memory.
   int64_t memory = 0;
 };
 
-// Chooses and makes the device, as the job's `resources` and `numerics` say, for the kernels of `replayed` (null: the
-// best that the machine has). `where`: what this process was told to compute on. FailedPrecondition when there is no
-// device that the job takes (see ChooseDevice), or it cannot replay the plan.
+// Chooses and makes the device by the job's `resources` and `numerics`, for replaying `replayed` (null: with the best
+// instruction set of the machine). `where`: the worker's options `--device` and `--local-rank`. FailedPrecondition when
+// no device can compute the job (see ChooseDevice) or replay the plan.
 absl::StatusOr<MadeDevice> MakeJobDevice(const JobSpec& job, const KernelPlan* replayed,
                                          const device::WorkerDevice& where);
 

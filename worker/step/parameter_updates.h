@@ -1,5 +1,5 @@
-// The update of all parameters, group by group: where they stand in the state, and the tables that StepMath goes by. A
-// step and the probe of a replica (rule 31) share it, so that what is probed is what steps do.
+// The update of all parameters, group by group: their indices in the state, and StepMath's tables. Steps and the probe
+// of a replica (rule 31) share it, so that the probe covers exactly the update of steps.
 //
 // Threading: owned by the engine thread.
 #ifndef LOCKSTEP_WORKER_STEP_PARAMETER_UPDATES_H_
@@ -20,14 +20,14 @@
 
 namespace lockstep::worker {
 
-// Of a parameter and what its update touches, indices into the state.
+// Indices into the state of a parameter and of the tensors of its update.
 struct ParameterIndex {
   int value = -1;
   std::vector<int> slots;
-  int average = -1;   // -1: none is kept
-  int exponent = -1;  // -1: sums are native
+  int average = -1;   // -1: the job keeps no averages
+  int exponent = -1;  // -1: native sums
   bool decays = true;
-  int group = -1;  // of the rule's groups; -1: none
+  int group = -1;  // index into the rule's groups; -1: none
 };
 
 // REQUIRES: `names` are parameters of the state.
@@ -42,19 +42,20 @@ struct GradientSum {
 
 class ParameterUpdates {
  public:
-  // For the parameters of `indices`, with the gradients of the same places. `math` and `state` outlive this.
-  // ResourceExhausted names the size of a table.
+  // `gradients` is parallel to `indices`. `math` and `state` outlive the result. ResourceExhausted names the size of a
+  // table.
   static absl::StatusOr<ParameterUpdates> Make(const UpdateRule& rule, device::StepMath& math, ReplicaState& state,
                                                absl::Span<const ParameterIndex> indices,
                                                absl::Span<const GradientSum> gradients);
 
-  // Queues the update at `place`. `clip`: on the device, stands in for that of `norm`, as of StepMath::Update.
-  // REQUIRES: the state is being written (ReplicaState::BeginWrite).
+  // Queues the update at `place`, with the arguments of MakeUpdateScalars. `clip`: a factor in device memory that
+  // replaces the one by `norm`; may be null (StepMath::Update). REQUIRES: between ReplicaState::BeginWrite and
+  // EndWrite.
   absl::Status Queue(device::Stream& stream, const UpdatePlace& place, double denominator, double norm,
                      const float* clip) const;
 
  private:
-  // Parameters that are updated with the same scalars.
+  // Parameters with the same update scalars.
   struct Group {
     UpdateRule rule;
     std::unique_ptr<device::UpdateTable> table;

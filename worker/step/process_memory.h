@@ -1,4 +1,4 @@
-// How much of the machine's memory this process uses, and how it returns memory to the system.
+// Measures the memory of this process, and makes it return freed memory to the system.
 //
 // Threading: thread-safe.
 #ifndef LOCKSTEP_WORKER_STEP_PROCESS_MEMORY_H_
@@ -8,22 +8,22 @@
 
 namespace lockstep::worker {
 
-// What a worker's process takes beyond what it has when its plans are drafted, whatever the model: code that runs for
-// the first time, stacks and heaps of threads, connections to the chief, with TLS, and the peers. Measured;
-// worker_memory_test holds it.
+// The memory that a worker's process takes while it steps, beyond that after drafting its plans, for any model: code
+// that runs for the first time, stacks and heaps of threads, connections to the chief (with TLS) and to peers. A
+// measured value; worker_memory_test checks it.
 inline constexpr int64_t kSteppingBytes = int64_t{10} << 20;
 
-// Chunks of shares on their way from or to the chief, which the transport reads ahead: at most the state itself.
-// Measured too.
+// The memory of chunks of shares in transfer from or to the chief, which the transport buffers: at most the size of the
+// state itself. A measured value too.
 inline constexpr int64_t kMostChunksBytes = int64_t{12} << 20;
 
-// What this process, which has drafted its plans and holds no data, will take itself while it steps: its bytes in
-// memory now, code and libraries included, after what it no longer needs went back to the system, and kSteppingBytes.
-// 0 where the system does not say.
+// The forecast of this process's own memory while it steps: its resident bytes, code and libraries included, after
+// returning free memory to the system, plus kSteppingBytes. 0 if the system does not report it. REQUIRES: plans are
+// drafted, no data is held.
 int64_t ProcessBytes();
 
-// Makes malloc give large blocks back to the system as soon as they are free. Otherwise the heap of every thread keeps
-// the chunks of shares that passed through it: 20 MiB in a worker. Call before threads start.
+// Makes malloc return large blocks to the system as soon as they are freed. Otherwise the heap of every thread keeps
+// chunks of shares that passed through it, 20 MiB in a worker. Call it before threads start.
 void ReturnLargeBlocks();
 
 }  // namespace lockstep::worker

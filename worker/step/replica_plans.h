@@ -1,6 +1,5 @@
 // Stage 3 for a whole job: the device, the graphs and the plans of one worker, drafted without memory. A replica binds
-// them to its state; a forecast only reads what they would take. Which plans there are and with what options is decided
-// here alone.
+// them to its state; a forecast only reads their sizes. All decisions about plans and their options are made here.
 //
 // Threading: owned by the thread that makes it, which owns the device.
 #ifndef LOCKSTEP_WORKER_STEP_REPLICA_PLANS_H_
@@ -30,50 +29,50 @@ namespace lockstep::worker {
 
 struct ReplicaPlans {
   std::unique_ptr<device::Device> device;
-  device::ChosenDevice chosen;  // which one that is, and why
-  // What its own memory has to give, by `resources.gpu_memory` and by what is free; 0: it computes in the host's.
+  device::ChosenDevice chosen;  // the choice and its reason
+  // The bytes of device memory that are allowed by `resources.gpu_memory` and free; 0: it computes in host memory.
   int64_t device_memory = 0;
-  PlanOptions options;  // of the plan that was drafted last
+  PlanOptions options;  // of the last drafted plan
   TrainingGraph training;
   std::unique_ptr<Plan> training_plan;
   EvaluationGraph evaluation;
   int64_t eval_batch = 0;           // 0: the job does not evaluate
-  std::unique_ptr<Plan> eval_plan;  // null: likewise
+  std::unique_ptr<Plan> eval_plan;  // null: the job does not evaluate
   Graph text_graph;
   TextOptions text;
-  // Of text_graph; null: the job does not let its model write. It reaches no state, so no kernel plan fixes it.
+  // Of text_graph; null: the job generates no samples. It does not affect the state and is not part of the kernel plan.
   std::unique_ptr<Plan> text_plan;
 
-  // Those whose choices a kernel plan holds.
+  // The plans whose choices are part of the kernel plan.
   std::vector<const Plan*> all() const;
-  // Takes the memory of all; see Plan::Bind. `evaluated`: the variables that the evaluation plan reads.
+  // Allocates the memory of all plans (Plan::Bind). `evaluated`: the variables that the evaluation plan reads.
   absl::Status Bind(const std::map<std::string, std::byte*>& variables,
                     const std::map<std::string, std::byte*>& evaluated);
-  // Gives it back.
+  // Frees the memory of all plans.
   void Release();
 };
 
-// What the names of an evaluation plan's nodes begin with, in kernel plans and probes.
+// The prefix of the evaluation plan's nodes in kernel plans and probes.
 inline constexpr char kEvaluationPrefix[] = "evaluation/";
 // Whether the plan was made for a job that evaluates.
 bool HoldsEvaluation(const KernelPlan& plan);
 
-// How kernels are chosen where no kernel plan says.
+// How to choose kernels without a kernel plan.
 enum class NewChoices : uint8_t {
   kByRule,
-  kByTrial,  // as the job's `numerics.tuned` allows it: takes time, and the device's memory for a while
+  kByTrial,  // if the job's `numerics.tuned` allows it; takes time, and device memory temporarily
 };
 
-// Drafts the plans of the job, with the choices of `replayed` (null: as `choices` says; what reaches no state and what
-// was added to a job that has a kernel plan is chosen by rule, so that equal machines choose alike). Advances `pulse`
-// (may be null; it outlives the plans) with every node. `profiler` (likewise) watches the device. `where` is what this
-// worker was told to compute on. FailedPrecondition when it has no device that the job takes (see ChooseDevice) or the
-// device cannot replay the plan, InvalidArgument and Unimplemented as of MakeTrainingGraph and Plan::Draft.
+// Drafts the plans of the job with the choices of `replayed`; if null, by `choices`. The text plan, and an evaluation
+// plan that the kernel plan does not contain, are always chosen by rule, so that equal machines choose alike. Advances
+// `pulse` (may be null; outlives the plans) with every node. `profiler` (likewise) profiles the device. `where`: the
+// worker's options `--device` and `--local-rank`. FailedPrecondition when no device can compute the job (see
+// ChooseDevice) or replay the plan; InvalidArgument and Unimplemented as from MakeTrainingGraph and Plan::Draft.
 absl::StatusOr<ReplicaPlans> DraftReplicaPlans(const MetaGraph& metagraph, const JobSpec& job,
                                                const KernelPlan* replayed, Pulse* pulse, Profiler* profiler,
                                                const device::WorkerDevice& where = {},
                                                NewChoices choices = NewChoices::kByRule);
-// The same on the device that `plans` has, with its options.pulse: only the graphs and the plans are made.
+// The same on the device of `plans` and with its options.pulse: makes only the graphs and plans.
 absl::Status DraftPlansOn(const MetaGraph& metagraph, const JobSpec& job, const KernelPlan* replayed,
                           NewChoices choices, ReplicaPlans& plans);
 

@@ -1,12 +1,12 @@
-// The state of one replica, in the memory of its device: what passes read and updates write. Where the host sees that
-// memory, host() is the state itself. Where it does not, host() is a copy that is made and brought back on request, but
-// for what no kernel reads (the step counter and the exponents), which lives there alone.
+// The state of one replica in device memory, which passes read and updates write. If the host can access that memory,
+// host() is the state itself ("in place"). Otherwise host() is a copy, updated by Fetch and written back by Store; only
+// values that no kernel reads (the step counter and the exponents) exist in host() alone.
 //
-//   update:    BeginWrite ─▶ (queue what writes) ─▶ EndWrite
-//   snapshot:  CopyTo: the copy runs beside the next step's passes, and the next BeginWrite waits for it, on the device
-//              or, in place, for the thread that copies
+//   update:    BeginWrite ─▶ (queue the writes) ─▶ EndWrite
+//   snapshot:  CopyTo: the copy runs during the next step's passes; the next BeginWrite waits for it, on the device or,
+//              in place, for the copying thread
 //   transfer:  Fetch ─▶ read host(),  or  write all of host() ─▶ Store;
-//              from device to device: Settled ─▶ (replace what on_device() names) ─▶ Fetch
+//              from device to device: Settled ─▶ (replace the runs of on_device()) ─▶ Fetch
 //
 // Threading: owned by the engine thread.
 #ifndef LOCKSTEP_WORKER_STEP_REPLICA_STATE_H_
@@ -30,15 +30,15 @@ namespace lockstep::worker {
 
 class ReplicaState {
  public:
-  // Tensors that lie one after another in host().bytes(), and in the same places in device memory.
+  // A contiguous range of host().bytes() that has the same offsets in device memory.
   struct Run {
     size_t begin = 0;
     size_t bytes = 0;
   };
 
-  // Zero-filled. ResourceExhausted names the size. The device outlives the state.
+  // Allocates a zero-filled state. ResourceExhausted names the size. The device outlives the state.
   static absl::StatusOr<std::unique_ptr<ReplicaState>> Create(StateLayout layout, device::Device& device);
-  // Waits for copies that are under way.
+  // Waits for copies in progress.
   ~ReplicaState();
   ReplicaState(const ReplicaState&) = delete;
   ReplicaState& operator=(const ReplicaState&) = delete;
@@ -46,9 +46,9 @@ class ReplicaState {
   const StateLayout& layout() const { return host_.layout(); }
   // Whether host() is the state itself.
   bool in_place() const { return memory_ == nullptr; }
-  // A tensor in device memory; the same as long as this lives. Null for what lives on the host alone.
+  // The constant device address of a tensor; null for one that exists on the host alone.
   std::byte* address(int index) const;
-  // REQUIRES: it is a tensor of F32.
+  // The same for a tensor of F32.
   float* floats(int index) const;
 
   int64_t step() const { return host_.step(); }
@@ -56,61 +56,62 @@ class ReplicaState {
   int32_t exponent(int index) { return host_.exponent(index); }
   void set_exponent(int index, int32_t exponent) { host_.exponent(index) = exponent; }
 
-  // Before what reads the state in a stream that does not update it: waits, on the device, for the last update.
+  // Call before queueing reads of the state in a stream other than that of updates: makes the stream wait for the last
+  // update.
   absl::Status BeginRead(device::Stream& stream);
-  // Around everything that an update queues: it waits, on the device, for copies of the state before, and copies wait
-  // for it. In place, EndWrite waits until all is done.
+  // Call before and after queueing an update. The stream waits for earlier copies of the state, and later copies wait
+  // for the update. In place, EndWrite blocks until the update is done.
   absl::Status BeginWrite(device::Stream& stream);
   absl::Status EndWrite(device::Stream& stream);
 
-  // To write, or to read. In place the first waits for copies, and what it gives is written to before the next CopyTo.
+  // The host side. The mutable one is for writing: in place it blocks until copies are done, and must be written before
+  // the next CopyTo.
   HostState& host();
   const HostState& host() const { return host_; }
-  // Brings host() up to date. Blocks.
+  // Copies the state to host(). Blocks.
   absl::Status Fetch();
-  // Makes host() the state. Blocks. REQUIRES: nothing reads the state meanwhile.
+  // Copies host() to the state. Blocks. REQUIRES: no reads of the state are queued.
   absl::Status Store();
-  // Queues that for one tensor; nothing for what lives on the host alone.
+  // Queues Store for one tensor; does nothing for one that exists on the host alone.
   absl::Status StoreTensor(int index);
 
-  // What lives in device memory and where that begins, and what lives on the host alone. REQUIRES: not in place.
+  // The runs in device memory and its base address, and the runs that exist on the host alone. REQUIRES: not in place.
   const std::vector<Run>& on_device() const { return on_device_; }
   std::byte* device_memory() const { return memory_->address(); }
   const std::vector<Run>& on_host() const { return on_host_; }
-  // An event behind all that was queued with the state, for what goes around this to move it from device to device.
-  // REQUIRES: as of Store.
+  // An event after all queued work on the state, for transfers that access device memory directly. REQUIRES: as Store.
   absl::StatusOr<device::Event*> Settled();
 
-  // Memory for a copy: what copies reach fastest.
+  // Allocates memory for a copy, pinned on a GPU.
   absl::StatusOr<HostState> NewCopy() const;
-  // Copies the state as it stands after the last EndWrite or Store into `copy`, of the same layout, which stays
-  // untouched until the event returned is ready. Null: it is done. The step counter and the exponents are in the copy
-  // when it returns.
+  // Starts a copy of the state after the last EndWrite or Store into `copy`, which has the same layout and must not be
+  // accessed until the returned event is ready; null: the copy is done. The step counter and the exponents are copied
+  // before this returns.
   absl::StatusOr<std::shared_ptr<device::Event>> CopyTo(HostState& copy);
-  // How long updates waited here for copies since the last call.
+  // The time that updates have blocked the host for copies since the last call.
   absl::Duration TakeWaited() { return std::exchange(waited_, absl::ZeroDuration()); }
 
  private:
   ReplicaState(HostState host, device::Device& device) : device_(device), host_(std::move(host)) {}
 
   void FindRuns();
-  // Queues a copy of all that lives on the device.
+  // Queues a copy of all runs in device memory.
   absl::Status CopyRuns(HostState& to);
-  // Of copies that a thread makes.
+  // Waits for copies by the copying thread.
   void WaitForCopies();
 
   device::Device& device_;
   std::unique_ptr<device::Buffer> memory_;  // null: in place
   HostState host_;
-  std::vector<Run> on_device_;  // pieces of the buffer, in order; in place: as if it were not
-  std::vector<Run> on_host_;    // likewise: those that live on the host alone
+  std::vector<Run> on_device_;  // ascending; also set in place
+  std::vector<Run> on_host_;    // ascending; the ranges that exist on the host alone
   std::unique_ptr<device::Stream> copies_;
   std::unique_ptr<device::Event> written_;
   std::unique_ptr<device::Event> settled_;
-  // The newest copy; null before the first, and in place once it was waited for.
+  // The latest copy; null before the first one, and in place after waiting for it.
   std::shared_ptr<device::Event> copied_;
   absl::Duration waited_;
-  std::unique_ptr<SerialExecutor> copier_;  // in place, of a large state; last: it reads host_
+  std::unique_ptr<SerialExecutor> copier_;  // in place, for large states; the last member, since it reads host_
 };
 
 }  // namespace lockstep::worker

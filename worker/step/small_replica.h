@@ -1,8 +1,8 @@
-// A small model with everything that a step touches (dropout, batch norm, clipping, averages), made-up data, and a
+// A small model that uses all features of a step (dropout, batch norm, clipping, averages), synthetic data, and a
 // replica of it without a session, for tests.
 //
-// Threading: a replica is owned by the thread that makes it. No assertion of the test framework: ranks are made on
-// threads of their own, and it is not thread-safe.
+// Threading: a replica is owned by the thread that makes it. Failures are reported by LS_CHECK, since tests make ranks
+// on several threads and the test framework's assertions are not thread-safe.
 #ifndef LOCKSTEP_WORKER_STEP_SMALL_REPLICA_H_
 #define LOCKSTEP_WORKER_STEP_SMALL_REPLICA_H_
 
@@ -28,10 +28,10 @@ constexpr int kShards = 4;
 constexpr int64_t kBatch = 16;
 constexpr int64_t kFeatures = 6;
 
-// Samples that are a function of their index, of so many classes; sample `poisoned` holds a value that is not finite.
+// Synthetic samples, a function of their index, with `classes` classes; sample `poisoned` has non-finite values.
 class MadeUpData final : public DataSource {
  public:
-  // `feature` is what it calls its feature, which may be called as its label is.
+  // `feature`: the name of the feature, which may equal the label's.
   explicit MadeUpData(int64_t poisoned = -1, int64_t classes = 3, const std::string& feature = "inputs")
       : poisoned_(poisoned),
         classes_(classes),
@@ -66,12 +66,12 @@ struct SmallModelOptions {
   OnNan on_nan = OnNan::kStop;
   std::optional<int64_t> ignored_class;
   OptimizerRule optimizer = {.kind = OptimizerKind::kAdamW, .weight_decay = 0.01};
-  std::vector<ParameterGroup> groups;  // of patterns
+  std::vector<ParameterGroup> groups;  // selected by patterns of names
   double lr = 0.01;
   ReductionMode reduction = ReductionMode::kExact;
   int shards = kShards;
   int passes = 1;                // of a shard
-  std::string input = "inputs";  // the name of the model's input, and of the feature that feeds it
+  std::string input = "inputs";  // the name of the model's input and of its feature
 };
 
 inline MetaGraph SmallModel(const SmallModelOptions& options) {
@@ -94,7 +94,7 @@ inline MetaGraph SmallModel(const SmallModelOptions& options) {
   return *std::move(metagraph);
 }
 
-// Where a replica's device has its memory.
+// The memory of a replica's device.
 enum class Memory { kOfHost, kDeferred, kHidden };
 
 inline std::unique_ptr<device::Device> MakeDeviceWith(device::DeviceKind kind, Memory memory) {
@@ -143,7 +143,7 @@ struct SmallReplica {
     runner = StepRunner::Make(std::move(config), state.get(), training.get(), evaluation.get(), &data, &data).value();
   }
   ~SmallReplica() {
-    // Plans wait for what uses the state.
+    // Plans wait for queued work that uses the state, so they are destroyed first.
     runner.reset();
     evaluation.reset();
     training.reset();

@@ -1,6 +1,5 @@
-// How long the newest steps of this process took, each by itself: a step lasts from the end of the one before to its
-// own end, with all that it waited for. The first one after something else (another generation, an evaluation) lasts
-// from its own begin. Time is an argument.
+// The durations of the latest steps of this process. A step lasts from the end of the previous step to its own end,
+// waits included. The first step after an interruption (another generation, an evaluation) lasts from its own begin.
 //
 // Threading: thread-compatible.
 #ifndef LOCKSTEP_WORKER_STEP_STEP_DURATIONS_H_
@@ -19,7 +18,7 @@ class StepDurations {
  public:
   static constexpr size_t kWindow = 1024;
 
-  // A step that began to compute at `begin` was applied at `end`.
+  // Call when a step that began at `begin` was applied at `end`.
   void Applied(absl::Time begin, absl::Time end) {
     const float ms = static_cast<float>(absl::ToDoubleMilliseconds(end - std::min(begin, before_)));
     if (newest_.size() < kWindow) {
@@ -30,11 +29,11 @@ class StepDurations {
     next_ = (next_ + 1) % kWindow;
     before_ = end;
   }
-  // What comes next does not go on from the step before.
+  // The next step does not directly follow the previous one.
   void Interrupted() { before_ = absl::InfiniteFuture(); }
 
-  // The time in milliseconds that a share `quantile` of the newest 1,024 steps does not exceed (nearest rank); 0
-  // without steps.
+  // The quantile, in [0, 1], of the durations of the latest kWindow steps in milliseconds (nearest rank); 0 without
+  // steps.
   double QuantileMs(double quantile) const {
     if (newest_.empty()) return 0;
     std::vector<float> sorted = newest_;
@@ -44,9 +43,9 @@ class StepDurations {
   }
 
  private:
-  std::vector<float> newest_;                   // a ring once it is full
-  size_t next_ = 0;                             // the oldest of a full ring
-  absl::Time before_ = absl::InfiniteFuture();  // the end of the step before, where the next one goes on from it
+  std::vector<float> newest_;                   // a ring buffer
+  size_t next_ = 0;                             // index of the next entry; in a full ring the oldest
+  absl::Time before_ = absl::InfiniteFuture();  // the end of the previous step; after an interruption the far future
 };
 
 }  // namespace lockstep::worker

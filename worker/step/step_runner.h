@@ -1,22 +1,23 @@
 // Stages 4 to 6: computes one step of the job on this replica, or one slice of its evaluation, together with the other
 // ranks of a generation.
 //
-// A step queues the logical shards of this rank on the device, reduces their gradients and the control word with the
-// other ranks, and only then, past the host gate, updates the state: after the word of an attempt was folded, every
-// rank decides alike whether that attempt counts, is made again with other exponents (at most once), or may not be
-// applied. The gate is the one wait for the device in a step, but for a redo and for native sums; inputs apart, which
-// the host may not change before the device has taken them. What comes behind the gate is queued, the norm for clipping
-// included.
+// A step queues the passes of this rank's logical shards on the device, reduces the gradients and the control word with
+// the other ranks, and then, behind the gate, updates the state. At the gate the host waits for the folded control
+// word, by which all ranks decide alike whether the attempt counts, is repeated with other exponents (at most once), or
+// must not be applied. The gate is the only wait for the device in a step, except for a redo, for native sums, and for
+// inputs, which the host must not change before the device has taken them. The work behind the gate is only queued,
+// including the norm for clipping.
 //
-// The first step of a generation begins with an exchange of claims (shard_claims.h): a rank whose attempt at this step
-// was broken does not compute again what it had finished.
+// The first step of a generation begins with an exchange of claims (shard_claims.h): a rank whose previous attempt at
+// this step broke does not recompute the shards that it had finished.
 //
 // Invariants
-//   * Nothing before the gate writes the state; from the gate on nothing fails but the device itself, and a step whose
-//     update could not be queued ends with an error that no retry mends.
-//   * The state after a step is a function of the state before, the metagraph, the data and the kernel plan: not of
-//     ranks, their number, or of which attempt counted.
-// Threading: owned by the engine thread. Cancel and progress are thread-safe.
+//   * Nothing before the gate writes the state. Behind the gate only the device can fail; a step whose update cannot be
+//     queued ends with an error that no retry can fix.
+//   * The state after a step is a function of the state before it, the metagraph, the data and the kernel plan. It does
+//     not depend on the ranks, their number, or on which attempt counted.
+//
+// Threading: owned by the engine thread. Cancel and nodes_executed are thread-safe.
 #ifndef LOCKSTEP_WORKER_STEP_STEP_RUNNER_H_
 #define LOCKSTEP_WORKER_STEP_STEP_RUNNER_H_
 
@@ -54,10 +55,10 @@
 
 namespace lockstep::worker {
 
-// The tag of an exchange of claims, apart from those of attempts, of slices and of the transfer of state.
+// Tag::attempt of an exchange of claims; distinct from those of attempts, slices and state transfers.
 inline constexpr uint32_t kClaimAttempt = 0x20000000u;
 
-// What the metagraph and the job fix about stepping.
+// The inputs of stepping that the metagraph and the job determine.
 struct StepConfig {
   MetaGraph metagraph;
   TrainingGraph training;
@@ -66,27 +67,27 @@ struct StepConfig {
   int64_t global_batch = 0;
   int logical_shards = 1;
   int64_t eval_batch = 0;                      // 0: the job does not evaluate
-  Pulse* pulse = nullptr;                      // shows when a peer is waited for; null: nobody watches
-  Profiler* profiler = nullptr;                // keeps where the time goes; null: nobody asks
+  Pulse* pulse = nullptr;                      // reports waits for peers; may be null
+  Profiler* profiler = nullptr;                // may be null
   device::Device* device = nullptr;            // of the plans and the state
-  bool poison = kPoisonsMemory;                // batches before they are read
-  const Augmentation* augmentation = nullptr;  // what becomes of training images; null: they stay
+  bool poison = kPoisonsMemory;                // poisons batches before they are read
+  const Augmentation* augmentation = nullptr;  // of training images; null: none
 };
 
-// Where time went, in total since construction.
+// Totals since construction.
 struct StepTimes {
   absl::Duration compute;     // passes and quantisation
   absl::Duration all_reduce;  // waiting for the other ranks after the last pass
-  absl::Duration data;
+  absl::Duration data;        // waiting for batches
   absl::Duration update;
   int64_t samples = 0;
-  int64_t redone = 0;  // attempts that were made again
-  int64_t shards = 0;  // logical shards computed in first attempts, to their end
+  int64_t redone = 0;  // attempts that were repeated with other exponents
+  int64_t shards = 0;  // logical shards completed in first attempts
 
   StepTimes& operator+=(const StepTimes& other);
 };
 
-// Of the mean gradient of a step, before it was clipped.
+// The Euclidean norm of the mean gradient of a step, before clipping.
 struct GradientNorm {
   int64_t step = 0;
   double value = 0;
@@ -94,11 +95,11 @@ struct GradientNorm {
 };
 
 struct StepResult {
-  bool applied = true;  // false: on_nan says stop, nothing was updated
+  bool applied = true;  // false: `on_nan: stop`, nothing was updated
   ControlWord word;
   StepRecord record;
-  std::string message;  // which tensor, when not finite
-  // Where the rule clips: of the newest update before this one.
+  std::string message;  // names the non-finite tensor, if any
+  // If the rule clips: the norm of the latest update before this one.
   std::optional<GradientNorm> norm;
 };
 
@@ -110,31 +111,32 @@ struct SliceOutcome {
 class StepRunner {
  public:
   // The plans are of config's graphs and bound to the variables of `state`; all pointers outlive the runner. `eval` and
-  // `eval_plan` are null when the job does not evaluate. ResourceExhausted when memory does not suffice. Internal when
-  // an input of a plan is fed by no field of the data, or by one of another size.
+  // `eval_plan` are null if the job does not evaluate. ResourceExhausted when memory is exhausted. Internal when no
+  // field of the data feeds an input of a plan, or one of another size.
   static absl::StatusOr<std::unique_ptr<StepRunner>> Make(StepConfig config, ReplicaState* state, Plan* training_plan,
                                                           Plan* eval_plan, const DataSource* train,
                                                           const DataSource* eval);
 
-  // Computes the step to `step`; `rate_cuts`: EvaluationLedger::rate_cuts of the state. REQUIRES: the state stands at
-  // step - 1. An error means that a collective was broken or a pass was cancelled: the state is what it was. Internal:
-  // a pass failed, which no retry mends.
+  // Computes the step from state `step` - 1 to state `step`. `slot`: this rank's contribution to the control word;
+  // `rate_cuts`: EvaluationLedger::rate_cuts of the state. After an error the state is unchanged: a collective broke or
+  // a pass was cancelled, or, with Internal, a pass failed in a way that no retry can fix. Blocks. REQUIRES: the state
+  // is at `step` - 1.
   absl::StatusOr<StepResult> RunStep(Communicator& communicator, int64_t step, const ControlContribution& slot,
                                      int64_t rate_cuts = 0);
 
-  // Evaluates slice `slice` of the evaluation of the state as it stands.
+  // Computes slice `slice` of the evaluation of the current state. Blocks.
   absl::StatusOr<SliceOutcome> RunSlice(Communicator& communicator, int64_t step, int64_t slice,
                                         const ControlContribution& slot);
 
-  // The state was replaced (restore, transfer): whatever was derived from it is made anew.
+  // Call after the state was replaced (restore, transfer): values derived from it are recomputed.
   void StateReplaced();
 
   // While true, passes end early. Thread-safe.
   void Cancel(bool cancel);
-  // Nodes executed since construction. Thread-safe.
+  // The number of nodes executed since construction. Thread-safe.
   uint64_t nodes_executed() const;
   StepTimes times() const;
-  // What it was made with.
+  // The constructor's argument.
   const StepConfig& config() const { return config_; }
 
  private:
@@ -144,16 +146,16 @@ class StepRunner {
   StepRunner(StepConfig config, ReplicaState* state, Plan* training_plan, Plan* eval_plan, const DataSource* train,
              const DataSource* eval);
 
-  // step_tables.cc: what the arithmetic of a step needs, made once.
+  // step_tables.cc: StepMath's tables, made once.
   absl::Status MakeTables();
   absl::Status MakeUpdateTables();
   absl::Status MakeOutputTables();
 
   float* clip_factor() const { return reinterpret_cast<float*>(squares_.on_device()) + 2 * parameters_.size(); }
-  // Losses, denominators, then every element of a statistic.
+  // The slots of a shard: loss, denominator, then one per element of the model's statistics.
   int slots_per_shard() const;
   absl::Status EnsureCurrent(Plan& plan, bool& stale);
-  // step_inputs.cc: batches on their way to the passes.
+  // step_inputs.cc: batches and their transfer to the device.
   absl::Status FindFields(const DataSource& train);
   absl::Status MakeReader(const DataSource& train);
   absl::Status Seek(int64_t step, const std::vector<int>& shards);
@@ -170,7 +172,7 @@ class StepRunner {
   absl::StatusOr<Verdict> JudgeWord(const ReducedWord& word);
   absl::Status Update(const UpdatePlace& place, const ReducedWord& word, double denominator);
   absl::Status FindClip(int64_t step, double denominator);
-  // What FindClip left. REQUIRES: the device has done what was queued then.
+  // The norm by the latest FindClip. REQUIRES: the device has finished the work queued by it.
   std::optional<GradientNorm> NewestNorm() const;
   absl::Status MoveStatistics(const ReducedWord& word);
 
@@ -185,8 +187,8 @@ class StepRunner {
   std::unique_ptr<GradientExchange> exchange_;
 
   std::vector<ParameterIndex> parameters_;  // per tensor of the gradient layout
-  std::vector<int> declared_order_;  // of the gradient layout's tensors: their place among the metagraph's variables
-  std::vector<int> input_fields_;    // per plan input: the data source's field
+  std::vector<int> declared_order_;         // per tensor of the gradient layout: its rank in the order of the variables
+  std::vector<int> input_fields_;           // per plan input: the data source's field
   std::vector<int64_t> statistic_sizes_;
   int64_t passes_ = 1;  // of a shard
   std::unique_ptr<device::OutputTable> outputs_;
@@ -194,23 +196,23 @@ class StepRunner {
   std::unique_ptr<device::StatisticTable> statistics_;                 // null: the model has none
   device::MirroredBuffer means_;                                       // float64 per element of a statistic
   std::vector<std::unique_ptr<device::TensorTable>> declared_tables_;  // by bucket; indices in the declared order
-  device::MirroredBuffer squares_;                                     // float64 per tensor, then the factor that clips
-  // The step whose squares those are, and what its gradient is divided by; none: they mean nothing.
+  device::MirroredBuffer squares_;  // sums of squares, float64 per tensor, then the clip factor
+  // The step and the denominator of squares_; none: squares_ is not valid.
   std::optional<std::pair<int64_t, double>> squares_of_;
 
-  // Where the host sees the device's memory, passes read the reader's batches themselves, and `staging_` is null. Else
-  // batches lie in pinned blocks, and the inputs of the next pass are copied ahead, as far as its batch was read.
+  // If the host can access device memory, passes read the reader's batches in place, and `staging_` is null. Otherwise
+  // batches are in pinned blocks, and the inputs of the next pass are copied ahead if its batch has been read.
   std::vector<std::unique_ptr<device::Buffer>> blocks_;
   std::unique_ptr<InputStaging> staging_;
   std::unique_ptr<BatchReader> reader_;
-  const Batch* batch_ = nullptr;  // that the reader handed out last
-  bool took_ahead_ = false;       // it is the one after that of the newest pass
-  bool staged_ = false;           // the next pass's inputs are on their way
-  int64_t next_step_ = -1;        // what comes next, for `reader_shards_`
+  const Batch* batch_ = nullptr;  // the last batch of reader_
+  bool took_ahead_ = false;       // batch_ is for the next pass, not for the latest one
+  bool staged_ = false;           // the copies of the next pass's inputs are queued
+  int64_t next_step_ = -1;        // the step that reader_ delivers next, for reader_shards_
   std::vector<int> reader_shards_;
 
   std::vector<int32_t> exponents_;
-  Generation entered_;  // the newest that has agreed on its shards
+  Generation entered_;  // the latest generation that has agreed on an assignment of shards
   bool training_stale_ = true;
   bool eval_stale_ = true;
   std::atomic<bool> cancelled_{false};
