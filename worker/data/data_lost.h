@@ -1,7 +1,7 @@
 // Marks the error of data files that were valid when they were opened and have changed since. Neither a peer nor this
 // process is at fault; the files must be restored.
 //
-// Threading: stateless.
+// Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_WORKER_DATA_DATA_LOST_H_
 #define LOCKSTEP_WORKER_DATA_DATA_LOST_H_
 

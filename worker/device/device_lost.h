@@ -1,7 +1,7 @@
 // Marks an error after which this process cannot use a device any more: after such an error every CUDA call fails with
 // it, and the process's data on the device is unreachable.
 //
-// Threading: stateless.
+// Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_WORKER_DEVICE_DEVICE_LOST_H_
 #define LOCKSTEP_WORKER_DEVICE_DEVICE_LOST_H_
 
