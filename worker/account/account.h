@@ -4,6 +4,7 @@
 //
 // Invariants
 //   * The times of `rows` add up to `total`, at every level.
+//
 // Threading: thread-safe (pure functions).
 #ifndef LOCKSTEP_WORKER_ACCOUNT_ACCOUNT_H_
 #define LOCKSTEP_WORKER_ACCOUNT_ACCOUNT_H_

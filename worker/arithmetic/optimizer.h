@@ -22,7 +22,7 @@ using device::UpdateScalars;
 
 device::UpdateFormula FormulaOf(const OptimizerRule& rule);
 
-// Where in training an update stands.
+// The point of training at which an update is made.
 struct UpdatePlace {
   int64_t step = 0;       // the update takes the state from here to `step` + 1
   int64_t rate_cuts = 0;  // EvaluationLedger::rate_cuts at that step

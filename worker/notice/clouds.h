@@ -1,8 +1,7 @@
 // Preemption notices of the three large clouds, from their metadata servers:
 //
 //   aws    the interruption of a spot instance, two minutes ahead, read with a token (IMDSv2). A rebalance
-//   recommendation
-//          is only a remark: the instance may live on.
+//          recommendation is only a remark: the instance may live on.
 //   gcp    `preempted`, about 30 s before the end
 //   azure  scheduled events that end this virtual machine: Preempt (30 s ahead), Terminate, Reboot, Redeploy. The list
 //          also has events of other machines in the set. An event that is far away is only a remark at first.

@@ -147,7 +147,7 @@ class Engine {
   SnapshotStore kept_;     // copies of the state at audits
   GenerationCalls calls_;  // thread-safe
   HookLooks looks_;
-  // From here to `flipped_` owned by the engine's thread, except for the atomic counters.
+  // The members from here to flipped_, except the atomic counters, are owned by the engine's thread.
   Replica* replica_ = nullptr;                                       // == shared_replica_.get()
   std::string metagraph_;                                            // of the replica
   HooksOfJob made_hooks_;                                            // of a replica that is made but not installed yet

@@ -78,8 +78,7 @@ struct SessionConfig {
 //   5  FormCommunicator, then SyncState (skipped when nobody receives).
 //   6  RunStep and RunSlice, with PlanBoundary between them.
 //   7  Waits at a boundary for SnapshotEnded, Form, Dismiss or Done. Returns to 6 when the chief is lost, unless the
-//   job
-//      is finished or the state is the best so far and not yet published.
+//      job is finished or the state is the best so far and not yet published.
 //   8  After a verdict, a collective error, or a boundary at which no new generation can form: collectives are aborted,
 //      ComputingStopped is awaited. An update that has begun still counts.
 //   9  Stopped and acknowledged, state in memory; without a chief the worker keeps it for chief_timeout.

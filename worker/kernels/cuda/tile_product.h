@@ -1,6 +1,6 @@
-// Matrix products by blocks of 256 threads: tiles of both factors are staged in shared memory, and each thread keeps 4
-// x 4 results of a 64 x 64 tile, or 8 x 8 of a 128 x 128 tile, in registers. The factors and results define how
-// elements are addressed, so that matrices, windows of images and heads of attention share this code.
+// Matrix products by blocks of 256 threads: tiles of both factors are staged in shared memory. Each thread keeps 4 x 4
+// results of a 64 x 64 tile, or 8 x 8 of a 128 x 128 tile, in registers. The factors and results define how elements
+// are addressed, so that matrices, windows of images and heads of attention share this code.
 //
 // Every result is one chain of fmaf over k, in order, whatever the tile; or, if split, the sum of such chains in order
 // (tile_launch.h). So the bits depend on shapes alone.
