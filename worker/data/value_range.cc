@@ -39,20 +39,20 @@ ValueRange FindRange(const StoredArray& array) {
   return range;
 }
 
-std::string ScaleText(const ValueQuestion& question, const ValueRange& range) {
+std::string ScaleText(const FieldScale& field, const ValueRange& range) {
   if (range.lowest > range.highest) return "";
   const std::string found =
-      absl::StrCat(question.array->path, ": ", question.name, " has values from ", range.lowest, " to ", range.highest);
-  const bool bytes = question.array->dtype == DType::kU8;
-  const bool like_bytes = question.image && range.lowest >= 0 && range.highest <= kHighestByte;
-  if (*question.normalisation == Normalisation{}) {
+      absl::StrCat(field.array->path, ": ", field.name, " has values from ", range.lowest, " to ", range.highest);
+  const bool bytes = field.array->dtype == DType::kU8;
+  const bool like_bytes = field.image && range.lowest >= 0 && range.highest <= kHighestByte;
+  if (*field.normalisation == Normalisation{}) {
     if ((!bytes && !like_bytes) || range.highest <= kHighestScaled) return "";
     return absl::StrCat(found,
                         ", and they are fed as they are. If the model expects them scaled, set data.normalize: "
                         "{divide_by: 255}");
   }
-  if (bytes || question.normalisation->scale > 1.0 / 128 || range.lowest < -1 || range.highest > 1) return "";
-  return absl::StrCat(found, ", and data.normalize.divide_by divides them by ", 1 / question.normalisation->scale,
+  if (bytes || field.normalisation->scale > 1.0 / 128 || range.lowest < -1 || range.highest > 1) return "";
+  return absl::StrCat(found, ", and data.normalize.divide_by divides them by ", 1 / field.normalisation->scale,
                       ". If they are scaled already, leave it out");
 }
 

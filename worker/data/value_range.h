@@ -22,7 +22,7 @@ struct ValueRange {
 ValueRange FindRange(const StoredArray& array);
 
 // A field that is delivered as float32.
-struct ValueQuestion {
+struct FieldScale {
   const StoredArray* array;
   std::string name;
   bool image;  // of two dimensions or more
@@ -30,7 +30,7 @@ struct ValueQuestion {
 };
 
 // The warning, which begins with the file's name; "" when the range is plausible.
-std::string ScaleText(const ValueQuestion& question, const ValueRange& range);
+std::string ScaleText(const FieldScale& field, const ValueRange& range);
 
 }  // namespace lockstep::worker
 

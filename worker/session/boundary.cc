@@ -14,7 +14,7 @@ bool AllHearChief(const ControlWord& word) {
 
 }  // namespace
 
-BoundaryWork PlanBoundary(const TrainingPolicy& policy, const Standing& standing, const ControlWord& word) {
+BoundaryWork PlanBoundary(const TrainingPolicy& policy, const ReplicaProgress& standing, const ControlWord& word) {
   const Position position = standing.position;
   BoundaryWork work;
   const bool fresh = word.slots.empty();  // nothing was computed in this generation yet

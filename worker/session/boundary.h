@@ -31,7 +31,7 @@ struct BoundaryWork {
 };
 
 // The progress of a replica, equal on every rank.
-struct Standing {
+struct ReplicaProgress {
   Position position;
   EvaluationLedger ledger;
   bool published = false;  // the state was just restored from the checkpoint of this position
@@ -41,7 +41,7 @@ struct Standing {
 // leave and form are served, since only evaluated states are saved. Required saves (at the end, at a stop, of the best
 // state so far) always happen. Other saves happen only if every rank hears the chief and is free for a save, or by the
 // policy waits until it is.
-BoundaryWork PlanBoundary(const TrainingPolicy& policy, const Standing& standing, const ControlWord& word);
+BoundaryWork PlanBoundary(const TrainingPolicy& policy, const ReplicaProgress& standing, const ControlWord& word);
 
 }  // namespace lockstep::worker
 

@@ -192,7 +192,7 @@ class NcclCommunicator final : public DeviceCommunicator {
   template <typename F>
   absl::Status QueueOne(F work) {
     device::Event& mark = *under_way_[next_mark_++ % kDeviceCallsUnderWay];
-    for (const Patience patience; !mark.Ready(); patience.Pause()) {
+    for (const PollBackoff patience; !mark.Ready(); patience.Pause()) {
       LS_RETURN_IF_ERROR(fate_->cause());
       LS_RETURN_IF_ERROR(host_.status());
     }
@@ -337,7 +337,7 @@ class NcclCommunicator final : public DeviceCommunicator {
   Communicator& host_;
   const NcclOptions options_;
   const std::unique_ptr<StepMath> math_;
-  const std::shared_ptr<Fate> fate_ = std::make_shared<Fate>();
+  const std::shared_ptr<SharedFailure> fate_ = std::make_shared<SharedFailure>();
   std::unique_ptr<device::Buffer> scratch_;  // kDevicePieceBytes: takes in what this rank does not keep of a broadcast
   std::unique_ptr<device::Stream> stream_;
   // Marks behind the newest calls, used again and again, by the device's owner thread.

@@ -12,25 +12,25 @@ constexpr absl::Duration kNap = absl::Microseconds(50);
 
 }  // namespace
 
-void Fate::Break(const absl::Status& cause) {
+void SharedFailure::Break(const absl::Status& cause) {
   MutexLock lock(&mutex_);
   if (!cause_.ok()) return;
   cause_ = AsAborted(cause);
   broken_.store(true, std::memory_order_release);
 }
 
-absl::Status Fate::cause() const {
+absl::Status SharedFailure::cause() const {
   if (!broken_.load(std::memory_order_acquire)) return absl::OkStatus();
   MutexLock lock(&mutex_);
   return cause_;
 }
 
-void Patience::Pause() const {
+void PollBackoff::Pause() const {
   if (waited() > kSpin) absl::SleepFor(kNap);
 }
 
 absl::Status QueuedCall::Wait(absl::Duration limit) {
-  const Patience patience;
+  const PollBackoff patience;
   while (!behind_->Ready()) {
     if (patience.waited() >= limit) return absl::DeadlineExceededError("the device is still at it");
     patience.Pause();

@@ -1,6 +1,6 @@
 // The handle of a call queued in a device's stream, and the shared status that ends all calls of a communicator.
 //
-// Threading: Fate is thread-safe; a QueuedCall may be waited for by any thread.
+// Threading: SharedFailure is thread-safe; a QueuedCall may be waited for by any thread.
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_NCCL_QUEUED_CALL_H_
 #define LOCKSTEP_WORKER_COLLECTIVES_NCCL_QUEUED_CALL_H_
 
@@ -17,7 +17,7 @@
 namespace lockstep::worker {
 
 // The first failure of a communicator, shared with its handles, which may outlive it.
-class Fate {
+class SharedFailure {
  public:
   // The first cause stays.
   void Break(const absl::Status& cause);
@@ -31,7 +31,7 @@ class Fate {
 };
 
 // Back-off for a thread that polls a device: spins at first, then sleeps between polls.
-class Patience {
+class PollBackoff {
  public:
   void Pause() const;
   absl::Duration waited() const { return SteadyNow() - begin_; }
@@ -43,7 +43,7 @@ class Patience {
 class QueuedCall final : public Pending {
  public:
   // `behind` is an event that was recorded after the call's work.
-  QueuedCall(std::unique_ptr<device::Event> behind, std::shared_ptr<const Fate> fate)
+  QueuedCall(std::unique_ptr<device::Event> behind, std::shared_ptr<const SharedFailure> fate)
       : behind_(std::move(behind)), fate_(std::move(fate)) {}
 
   bool Done() const override { return behind_->Ready(); }
@@ -52,7 +52,7 @@ class QueuedCall final : public Pending {
 
  private:
   const std::unique_ptr<device::Event> behind_;
-  const std::shared_ptr<const Fate> fate_;
+  const std::shared_ptr<const SharedFailure> fate_;
 };
 
 }  // namespace lockstep::worker

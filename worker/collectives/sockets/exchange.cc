@@ -251,7 +251,7 @@ bool Exchange::FitsReduced(int64_t elements, size_t bytes) const {
   return bytes == n * sizeof(int64_t) || bytes == n * sizeof(float);
 }
 
-void Exchange::Came(int peer, const FrameHead& head, char* place) {
+void Exchange::OnReceived(int peer, const FrameHead& head, char* place) {
   --left_;
   if (head.kind == FrameKind::kReduce) {
     return AddPiece(static_cast<int64_t>(head.offset) / own().piece_size, head.bytes, place);
@@ -268,7 +268,7 @@ absl::Status Exchange::TakeWaited(int peer, const FrameHead& head, absl::Span<co
   std::vector<char> scratch;
   LS_ASSIGN_OR_RETURN(char* const place, PlaceFor(peer, head, scratch));
   std::copy(bytes.begin(), bytes.end(), place);
-  Came(peer, head, place);
+  OnReceived(peer, head, place);
   return absl::OkStatus();
 }
 

@@ -49,11 +49,11 @@ class Exchange {
   // Allows frames to `peer` and sends those that were held back until here.
   void Release(int peer);
 
-  // The place for the bytes of a frame of `peer`; may be in `scratch`, which must stay as it is until Came returns.
-  // Unavailable when the call expects no such frame. Came takes the frame in once its bytes are there.
+  // The place for the bytes of a frame of `peer`; may be in `scratch`, which must stay as it is until OnReceived
+  // returns. Unavailable when the call expects no such frame. OnReceived takes the frame in once its bytes are there.
   absl::StatusOr<char*> PlaceFor(int peer, const FrameHead& head, std::vector<char>& scratch);
-  void Came(int peer, const FrameHead& head, char* place);
-  // PlaceFor and Came for a frame that was buffered. Uses no scratch, into which a frame of another call may be
+  void OnReceived(int peer, const FrameHead& head, char* place);
+  // PlaceFor and OnReceived for a frame that was buffered. Uses no scratch, into which a frame of another call may be
   // arriving.
   absl::Status TakeWaited(int peer, const FrameHead& head, absl::Span<const char> bytes);
 

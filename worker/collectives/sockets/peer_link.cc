@@ -52,7 +52,7 @@ absl::Status PeerLink::Write() {
       offered += bytes - skipped;
     };
     for (const OutgoingFrame& frame : started_) {
-      const bool given_up = void_ && &frame == &started_.front();
+      const bool given_up = abandoned_ && &frame == &started_.front();
       add(&frame.head, kHeadBytes);
       add(given_up ? zeros_.data() : frame.begin(), frame.head.bytes);
       add(given_up ? &kVoid : &kCounts, kMarkBytes);
@@ -77,7 +77,7 @@ void PeerLink::Account(size_t sent) {
     const size_t whole = kHeadBytes + frame.head.bytes + kMarkBytes;
     if (sent_ < whole) return;
     sent_ -= whole;
-    void_ = false;
+    abandoned_ = false;
     if (frame.unsent != nullptr) --*frame.unsent;
     started_.pop_front();
   }
@@ -87,8 +87,8 @@ void PeerLink::GiveUp() {
   waiting_.clear();
   if (started_.empty()) return;
   started_.resize(sent_ > 0 ? 1 : 0);
-  void_ = sent_ > 0;
-  if (!void_) return;
+  abandoned_ = sent_ > 0;
+  if (!abandoned_) return;
   OutgoingFrame& frame = started_.front();
   frame.unsent = nullptr;
   zeros_.assign(frame.head.bytes, 0);
@@ -137,7 +137,7 @@ absl::Status PeerLink::TakeBody() {
   std::memcpy(&head_, tail_ + kMarkBytes, next_have);
   head_have_ = next_have;
   in_body_ = false;
-  if (tail_[0] == kCounts) LS_RETURN_IF_ERROR(events_.Came(peer_, done, place_));
+  if (tail_[0] == kCounts) LS_RETURN_IF_ERROR(events_.OnReceived(peer_, done, place_));
   return head_have_ == kHeadBytes ? TakeHead() : absl::OkStatus();
 }
 

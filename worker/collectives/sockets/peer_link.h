@@ -56,7 +56,7 @@ class LinkEvents {
   // Returns memory for the head.bytes bytes of a frame.
   virtual absl::StatusOr<char*> PlaceFor(int peer, const FrameHead& head) = 0;
   // The bytes at `place` have arrived and are valid.
-  virtual absl::Status Came(int peer, const FrameHead& head, char* place) = 0;
+  virtual absl::Status OnReceived(int peer, const FrameHead& head, char* place) = 0;
 };
 
 class PeerLink {
@@ -97,8 +97,8 @@ class PeerLink {
   // Outgoing. Frames of earlier calls go first; those in started_ keep their order.
   std::map<uint64_t, std::deque<OutgoingFrame>> waiting_;  // by sequence
   std::deque<OutgoingFrame> started_;
-  size_t sent_ = 0;    // of the first of started_
-  bool void_ = false;  // the first of started_ was given up
+  size_t sent_ = 0;         // of the first of started_
+  bool abandoned_ = false;  // the first of started_ was given up
   bool blocked_ = false;
   std::vector<char> zeros_;  // fills up a frame that was given up
 

@@ -306,7 +306,7 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
     return peer.early.PlaceFor(head);
   }
 
-  absl::Status Came(int rank, const FrameHead& head, char* place) override {
+  absl::Status OnReceived(int rank, const FrameHead& head, char* place) override {
     Peer& peer = peers_[static_cast<size_t>(rank)];
     switch (head.kind) {
       case FrameKind::kCall:
@@ -325,7 +325,7 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
     const auto active = active_.find(head.sequence);
     std::optional<EarlyFrame> early = peer.early.Finish();
     if (!early.has_value()) {
-      if (active != active_.end()) active->second->Came(rank, head, place);
+      if (active != active_.end()) active->second->OnReceived(rank, head, place);
       return absl::OkStatus();
     }
     // Its call may have been begun, and even have ended, since the frame began to come.
