@@ -60,6 +60,9 @@ struct LossRule {
   // softmax_cross_entropy, in training: this share of the target is spread evenly over all classes, the rest belongs to
   // the label.
   double label_smoothing = 0.0;
+  // softmax_cross_entropy, in training: a sample has a second label, its partner's, and a share that its own label has
+  // in the loss.
+  bool mixes_labels = false;
   friend bool operator==(const LossRule&, const LossRule&) = default;
 };
 

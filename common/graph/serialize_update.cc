@@ -32,6 +32,7 @@ void WriteLoss(const LossRule& loss, proto::Loss* message) {
   message->set_huber_delta(loss.huber_delta);
   message->set_classes_last(loss.classes_last);
   message->set_label_smoothing(loss.label_smoothing);
+  message->set_mixes_labels(loss.mixes_labels);
 }
 
 absl::StatusOr<LossRule> ReadLoss(const proto::Loss& message) {
@@ -44,6 +45,7 @@ absl::StatusOr<LossRule> ReadLoss(const proto::Loss& message) {
   loss.huber_delta = message.huber_delta();
   loss.classes_last = message.classes_last();
   loss.label_smoothing = message.label_smoothing();
+  loss.mixes_labels = message.mixes_labels();
   return loss;
 }
 

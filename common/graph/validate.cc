@@ -125,6 +125,12 @@ absl::Status CheckLoss(const MetaGraph& metagraph) {
   if (loss.label_smoothing > 0 && !loss.class_weights.empty()) {
     return Invalid("label_smoothing and class weights do not go together");
   }
+  if (loss.mixes_labels && (loss.kind != LossKind::kSoftmaxCrossEntropy || !loss.class_weights.empty())) {
+    return Invalid("labels are mixed for a softmax cross entropy alone, without class weights");
+  }
+  if (loss.mixes_labels && metagraph.pass_batch < 2) {
+    return Invalid("labels are mixed within a pass, and a pass has one sample; it needs at least two");
+  }
   if (!(loss.huber_delta > 0)) return Invalid("huber_delta ", loss.huber_delta, " is not positive");
   return absl::OkStatus();
 }

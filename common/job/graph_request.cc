@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/graph/schedule.h"
 #include "common/job/extent.h"
+#include "common/job/image_rules.h"
 #include "common/job/normalisation.h"
 #include "common/job/sample_form.h"
 #include "common/status/check.h"
@@ -270,6 +271,26 @@ absl::Status CheckAugment(const job::Data& data, absl::Span<const SignatureInput
                    "; remove the section"));
 }
 
+// InvalidArgument when an input is no image that can be mixed, or a sample has no label of its own. `inputs` and
+// `labels` are what the data give.
+absl::Status CheckMixing(const job::Data& data, absl::Span<const SignatureInput> inputs, const TensorSpec& labels) {
+  if (!MixesSamples(data)) return absl::OkStatus();
+  const absl::string_view key = data.augment().has_mixup() ? "data.augment.mixup" : "data.augment.cutmix";
+  for (const SignatureInput& input : inputs) {
+    const Shape sample(input.shape.begin() + 1, input.shape.end());
+    const Shape first(inputs[0].shape.begin() + 1, inputs[0].shape.end());
+    const bool image = input.dtype == DType::kF32 && sample.size() == 3;
+    if (image && first.size() == 3 && sample[1] == first[1] && sample[2] == first[2]) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        key, ": mixes images, float32 inputs of [channels, height, width] of one height and width; the model's input '",
+        input.name, "' is ", DTypeName(input.dtype), ShapeString(sample), "; remove the key"));
+  }
+  if (labels.shape.empty() || labels.shape == Shape{1}) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(key,
+                                                 ": mixes samples with one label each, and those of data.train have ",
+                                                 ShapeString(labels.shape), "; remove the key"));
+}
+
 }  // namespace
 
 absl::StatusOr<UpdateRule> MakeUpdateRule(const JobSpec& spec, int64_t train_samples) {
@@ -331,6 +352,7 @@ absl::StatusOr<MetaGraphRequest> MakeMetaGraphRequest(const JobSpec& spec, const
     request.inputs.push_back(*std::move(input));
   }
   LS_RETURN_IF_ERROR(CheckAugment(spec.data(), request.inputs));
+  LS_RETURN_IF_ERROR(CheckMixing(spec.data(), request.inputs, labels));
   if (!labels.name.empty()) {
     request.inputs.push_back({.name = "labels",
                               .field = "labels",
@@ -340,6 +362,7 @@ absl::StatusOr<MetaGraphRequest> MakeMetaGraphRequest(const JobSpec& spec, const
                               .normalisation = {}});
   }
   request.loss = MakeLoss(spec.model());
+  request.loss.mixes_labels = MixesSamples(spec.data());
   request.class_axis = MakeClassAxis(spec.model().class_axis());
   const bool scores_positions = imported == nullptr && spec.model().builtin().name() == job::BuiltinModel::NAME_GPT2;
   if (scores_positions && request.class_axis == ClassAxis::kAuto) request.class_axis = ClassAxis::kLast;

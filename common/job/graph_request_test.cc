@@ -244,6 +244,34 @@ TEST_CASE("graph request: a preset of gpt2 says its size, and its tokens are kno
   CHECK(KnownRange(Job(), nullptr, "inputs") == std::nullopt);
 }
 
+TEST_CASE("graph request: images of one size with a label each are mixed, and nothing else", "[job]") {
+  const auto refusal = [](const Graph* imported, const std::vector<TensorSpec>& inputs, const TensorSpec& labels,
+                          const std::string& model = "{name: mlp}") {
+    const JobSpec job = Job({"data.augment.mixup=0.2", "model.builtin=" + model});
+    return std::string(MakeMetaGraphRequest(job, imported, inputs, labels, 60000).status().message());
+  };
+  const TensorSpec image{"inputs", DType::kF32, {3, 8, 8}}, column{"labels", DType::kI64, {1}};
+  CHECK(refusal(nullptr, {image}, kLabels).empty());
+  CHECK(refusal(nullptr, {image}, column).empty());
+  CHECK(refusal(nullptr, {kImages}, kLabels, "{name: lenet}").empty());
+  CHECK_THAT(refusal(nullptr, {image}, {"labels", DType::kI64, {8, 8}}),
+             Catch::Contains("data.augment.mixup: mixes samples with one label each, and those of data.train have [8"));
+  CHECK_THAT(refusal(nullptr, {{"inputs", DType::kF32, {64}}}, kLabels),
+             Catch::Contains("data.augment: changes images"));
+  Graph two;
+  two.inputs = {{"a", DType::kF32, {kBatchDim, 3, 8, 8}}, {"b", DType::kF32, {kBatchDim, 1, 8, 8}}};
+  CHECK(refusal(&two, {{"a", DType::kF32, {3, 8, 8}}, {"b", DType::kF32, {1, 8, 8}}}, kLabels).empty());
+  two.inputs[1].shape = {kBatchDim, 1, 4, 8};
+  CHECK_THAT(refusal(&two, {{"a", DType::kF32, {3, 8, 8}}, {"b", DType::kF32, {1, 4, 8}}}, kLabels),
+             Catch::Contains("data.augment.mixup: mixes images") && Catch::Contains("'b' is F32[1, 4, 8]"));
+  two.inputs[1].shape = {kBatchDim, 7};
+  CHECK_THAT(refusal(&two, {{"a", DType::kF32, {3, 8, 8}}, {"b", DType::kF32, {7}}}, kLabels),
+             Catch::Contains("'b' is F32[7]"));
+
+  CHECK(Request({"data.augment.cutmix=1", "model.builtin={name: mlp, input: [1, 28, 28]}"}).loss.mixes_labels);
+  CHECK_FALSE(Request().loss.mixes_labels);
+}
+
 TEST_CASE("graph request: an imported model's tables say which numbers its inputs take", "[job]") {
   Graph graph;
   graph.inputs = {{"words", DType::kI64, {kBatchDim, 4}}};

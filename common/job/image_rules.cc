@@ -18,6 +18,8 @@ std::vector<ImageMistake> ImageMistakes(const job::DataFiles& files) {
   return mistakes;
 }
 
+bool MixesSamples(const job::Data& data) { return data.augment().has_mixup() || data.augment().has_cutmix(); }
+
 std::vector<ImageMistake> AugmentMistakes(const job::Data& data) {
   const auto& shares = data.augment().resized_crop();
   if (shares.empty()) return {};

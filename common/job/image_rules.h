@@ -17,6 +17,8 @@ struct ImageMistake {
 
 // The mistakes in a section that names data files.
 std::vector<ImageMistake> ImageMistakes(const job::DataFiles& files);
+// Whether the samples of a pass, and their labels, are mixed with each other: data.augment.mixup, cutmix.
+bool MixesSamples(const job::Data& data);
 // The mistakes in data.augment.
 std::vector<ImageMistake> AugmentMistakes(const job::Data& data);
 

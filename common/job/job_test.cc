@@ -277,6 +277,24 @@ TEST_CASE("job: rules across sections are held", "[job]") {
   CheckError(kJob, {"data.normalize.std=0"}, {"must be above 0"});
 }
 
+TEST_CASE("job: samples are mixed for class labels alone, and within passes of two or more", "[job]") {
+  const JobSpec mixes = Good(kJob, {"data.augment={mixup: 0.2, cutmix: 1}"});
+  CHECK(mixes.data().augment().mixup() == 0.2);
+  CHECK(mixes.data().augment().cutmix() == 1);
+  CHECK_FALSE(Good(kJob, {"data.augment={flip: true}"}).data().augment().has_mixup());
+  for (const char* const key : {"mixup", "cutmix"}) {
+    const std::string set = absl::StrCat("data.augment.", key, "=");
+    const std::string place = absl::StrCat("data.augment.", key, ": ");
+    CheckError(kJob, {set + "0.2", "model.loss=mse", "eval.metric=loss"}, {place + "mixes labels of classes"});
+    CheckError(kJob, {set + "0.2", "model.loss=output:cost", "eval.metric=loss"}, {"model.loss is output:cost"});
+    CheckError(kJob, {set + "0.2", "train.micro_batch=1"}, {place + "mixes the samples of a pass"});
+    CheckError(kJob, {set + "0.2", "train.logical_shards=256"}, {place + "mixes the samples of a pass"});
+    CHECK(Good(kJob, {set + "0.2", "train.logical_shards=128"}).train().logical_shards() == 128);
+    CheckError(kJob, {set + "0"}, {place + "must be at least 0.01"});
+    CheckError(kJob, {set + "1001"}, {place + "must be at most 1000"});
+  }
+}
+
 TEST_CASE("job: --set goes through the same checks, and null takes a key back", "[job]") {
   CHECK(Good(kJob, {"train.optimizer.lr=1e-3"}).train().optimizer().lr() == 1e-3);
   CHECK(Good(kJob, {"train.seed=1", "train.seed=2"}).train().seed() == 2);

@@ -137,6 +137,7 @@ class Rules {
   void Model(const job::Model& model);
   void Files(const std::string& section, const DataFiles& files);
   void Augmentation(const job::Data& data);
+  void Mixing(const JobSpec& spec);
   void Data(const job::Data& data);
   void Evaluation(const JobSpec& spec);
   void Batch(const Train& train);
@@ -272,6 +273,20 @@ void Rules::Augmentation(const job::Data& data) {
   }
 }
 
+void Rules::Mixing(const JobSpec& spec) {
+  if (!MixesSamples(spec.data())) return;
+  const char* const key = spec.data().augment().has_mixup() ? "data.augment.mixup" : "data.augment.cutmix";
+  if (Sound({"model.loss"}) && spec.model().loss() != "softmax_cross_entropy") {
+    Error(key, absl::StrCat("mixes labels of classes, for softmax_cross_entropy, and model.loss is ",
+                            spec.model().loss(), "; remove the key"));
+  }
+  if (Sound({"train.global_batch_size", "train.logical_shards", "train.micro_batch"}) && PassBatch(spec) < 2) {
+    Error(key,
+          "mixes the samples of a pass, and here a pass has one (global_batch_size / logical_shards, or "
+          "micro_batch); let it have two or more, or remove the key");
+  }
+}
+
 void Rules::Data(const job::Data& data) {
   Form(data);
   for (const auto& [name, files] : {std::pair("train", &data.train()), std::pair("eval", &data.eval())}) {
@@ -390,6 +405,7 @@ void Validate(const Places& places, const JobSpec& spec, JobMistakes& mistakes) 
   rules.Data(spec.data());
   rules.Evaluation(spec);
   rules.Batch(spec.train());
+  rules.Mixing(spec);
   rules.Training(spec.train());
   rules.Observe(spec.observe());
 }

@@ -11,6 +11,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
+#include "common/job/extent.h"
 #include "common/job/job.h"
 #include "worker/data/augmentation.h"
 #include "worker/data/batch_reader.h"
@@ -42,9 +43,11 @@ int Main(const std::string& path, int64_t epochs) {
   if (job.data().has_augment()) {
     augmentation.emplace(job.data().augment(), feed.normalisation, job.train().seed(), source->fields());
   }
+  const std::unique_ptr<Mixing> mixing = MakeMixing(job, PassBatch(job), source->fields());
   const SampleStream stream(job.train().seed(), source->num_samples());
   BatchReader::Options options{.global_batch_size = job.train().global_batch_size()};
   options.augmentation = augmentation.has_value() ? &*augmentation : nullptr;
+  options.mixing = mixing.get();
   BatchReader reader(source.get(), &stream, options);
   const int64_t batches = epochs * source->num_samples() / options.global_batch_size;
   reader.Seek(1, {0});

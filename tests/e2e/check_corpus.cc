@@ -293,7 +293,7 @@ std::vector<Setting> OfModels() {
 std::vector<Setting> OfData() {
   return {
       {{"data.normalize={mean: 0.5, std: 2}"}, true},
-      {{"data.train.inputs=images.npy"}, true},
+      {{"data.train.inputs=images.npy", "data.augment.mixup=0.4"}, true},
       {{"data.train.inputs=images.npy", "data.transpose=[2, 0, 1]"}, true},
       {{"data.transpose=[2, 0, 1]"}},
       {OneFile("x.csv"), true},

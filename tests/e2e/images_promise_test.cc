@@ -4,6 +4,7 @@
 #include <fstream>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/e2e/commands.h"
 
@@ -29,6 +30,12 @@ std::vector<std::string> ImageSettings(const std::string& folder = FolderOfImage
 std::vector<std::string> ShortSettings(const std::string& folder = FolderOfImages()) {
   std::vector<std::string> settings = ImageSettings(folder);
   settings.push_back("train.duration=600steps");
+  return settings;
+}
+
+std::vector<std::string> MixedSettings(const std::string& rule) {
+  std::vector<std::string> settings = ShortSettings();
+  settings.push_back(absl::StrCat("data.augment={flip: true, crop_padding: 3, ", rule, "}"));
   return settings;
 }
 
@@ -91,6 +98,45 @@ TEST_CASE("promise: images that stay in their files give the same weights, cut a
   for (const std::string& setting : crops) job.Override(setting);
   RunWithKills(job, 0);
   CHECK(job.Digest() == undisturbed.Digest());
+}
+
+TEST_CASE("promise: images that are mixed are the same for any number of workers, and whoever is killed", "[e2e]") {
+  const std::string rule = "mixup: 0.4, cutmix: 1";
+  LocalJob plain("plain.mixing", kJob, ShortSettings());
+  LocalJob mixup("mixup", kJob, MixedSettings("mixup: 0.4")), both("both", kJob, MixedSettings(rule));
+  for (LocalJob* const job : {&plain, &mixup, &both}) job->RunUndisturbed(1);
+  CHECK(mixup.Digest() != plain.Digest());
+  CHECK(both.Digest() != mixup.Digest());
+
+  LocalJob two("two.mixing", kJob, MixedSettings(rule)), three("three.mixing", kJob, MixedSettings(rule));
+  two.Override("data.train.image_decode=step");
+  two.RunUndisturbed(2);
+  three.RunUndisturbed(3);
+  LocalJob killed("killed.mixing", kJob, MixedSettings(rule));
+  RunWithKills(killed, 1);
+  for (LocalJob* const job : {&two, &three, &killed}) CHECK(job->Digest() == both.Digest());
+
+  // What comes of it is a model as any other.
+  const std::string onnx = TempPath("mixed.onnx");
+  for (const Words& words : {Words{"eval", both.directory()}, Words{"model", "export", both.directory(), "-o", onnx},
+                             Words{"metagraph", "show", both.directory()}}) {
+    const Result result = Run(words);
+    INFO(result.output);
+    CHECK(result.code == kExitDone);
+    CHECK(absl::StrContains(result.output, "mixes_labels") == (words[0] == "metagraph"));
+  }
+}
+
+TEST_CASE("images: a job that mixes can be looked at beforehand", "[e2e]") {
+  const Words settings = MixedSettings("mixup: 0.4");
+  const std::string trace = TempPath("mixing.trace.json");
+  for (const Words& words : {Words{"check", kJob}, Words{"profile", kJob, "--steps", "2", "-o", trace},
+                             Words{"profile", kJob, "--model-of", "h100"}}) {
+    const Result result = Run(words, settings);
+    INFO(result.output);
+    CHECK(result.code == kExitDone);
+  }
+  CHECK_THAT(Read(trace), Catch::Contains("lockstep.loss.partner.each"));
 }
 
 TEST_CASE("images: a file that changes ends the worker that reads it, and costs no step once it is back", "[e2e]") {
@@ -181,6 +227,8 @@ TEST_CASE("images: settings that need each other are asked for together", "[e2e]
   refused({"data.train.image_decode=step", "data.augment.resized_crop=[1, 0.5]"}, "the least and the largest share");
   refused({"data.train.image_decode=step", "data.augment.resized_crop=[0, 0.5]"}, "data.augment.resized_crop");
   refused({"data.train.image_decode=step", "data.train.image_size=null"}, "`step` needs image_size");
+  refused({"data.augment={mixup: 0.4}", "train.logical_shards=8"}, "mixes the samples of a pass");
+  refused({"data.augment={cutmix: 1}", "model.loss=mse", "eval.metric=loss"}, "mixes labels of classes");
 }
 
 }  // namespace lockstep::e2e

@@ -103,6 +103,7 @@ absl::StatusOr<WrittenStep> WriteStep(const MetaGraph& metagraph, const JobSpec&
   Plan& plan = *plans.training_plan;
   const int64_t batch = job.train().global_batch_size();
   const BlankData data(metagraph, 2 * batch);
+  const std::unique_ptr<Mixing> mixing = MakeMixing(job, metagraph.pass_batch, data.fields());
   StepConfig config{.metagraph = metagraph,
                     .training = plans.training,
                     .evaluation = {},
@@ -110,7 +111,8 @@ absl::StatusOr<WrittenStep> WriteStep(const MetaGraph& metagraph, const JobSpec&
                     .global_batch = batch,
                     .logical_shards = shards,
                     .device = plans.device.get(),
-                    .poison = false};
+                    .poison = false,
+                    .mixing = mixing.get()};
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<StepRunner> runner,
                       StepRunner::Make(std::move(config), state.get(), &plan, nullptr, &data, nullptr));
   const GradientLayout& layout = plan.gradient_layout();

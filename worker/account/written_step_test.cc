@@ -246,6 +246,19 @@ TEST_CASE("written step: with bf16 products of an odd number of classes have row
   CHECK(off_rows(1023) > 0);  // too few
 }
 
+TEST_CASE("written step: of images that are mixed the second labels and the shares are inputs", "[account]") {
+  Case of{.model = "{builtin: {name: lenet, classes: 10}, loss: softmax_cross_entropy}",
+          .inputs = {"inputs", DType::kF32, {1, 28, 28}},
+          .labels = {"labels", DType::kI64, {}}};
+  const WrittenStep plain = WriteCase(of).value();
+  of.data = "{inputs: x.npy, labels: y.npy}, augment: {mixup: 0.2}";
+  const WrittenStep mixing = WriteCase(of).value();
+
+  CHECK(mixing.input_bytes == plain.input_bytes + 8 * (8 + 4));
+  CHECK(ByOp(mixing)["SoftmaxCrossEntropyLoss"].size() == 2);
+  CHECK(ByOp(plain)["SoftmaxCrossEntropyLoss"].size() == 1);
+}
+
 TEST_CASE("written step: clipping, averages, statistics and native sums are queued as they are", "[account]") {
   Case of{.model =
               "{builtin: {name: mlp, classes: 10, hidden: [8], batch_norm: true, dropout: 0.1}, "

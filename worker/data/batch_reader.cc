@@ -14,9 +14,16 @@
 namespace lockstep::worker {
 namespace {
 
-std::vector<Tensor> MakeFields(const DataSource& source, int64_t samples) {
+// What a batch consists of.
+std::vector<TensorSpec> FieldsOf(const DataSource& source, const Mixing* mixing) {
+  std::vector<TensorSpec> fields = source.fields();
+  if (mixing != nullptr) fields.insert(fields.end(), mixing->fields().begin(), mixing->fields().end());
+  return fields;
+}
+
+std::vector<Tensor> MakeFields(absl::Span<const TensorSpec> fields, int64_t samples) {
   std::vector<Tensor> tensors;
-  for (const TensorSpec& spec : source.fields()) {
+  for (const TensorSpec& spec : fields) {
     Shape shape = {samples};
     shape.insert(shape.end(), spec.shape.begin(), spec.shape.end());
     tensors.push_back(Tensor::Zeros(spec.dtype, std::move(shape)));
@@ -77,7 +84,7 @@ struct BatchReader::Shared {
   int64_t samples() const { return options.global_batch_size / options.logical_shards; }
 
   void LayOut(std::byte* block, Batch& batch) const {
-    for (const TensorSpec& spec : source->fields()) {
+    for (const TensorSpec& spec : FieldsOf(*source, options.mixing)) {
       batch.bytes.emplace_back(block, BytesOfField(spec, samples()));
       block += RoundUp(batch.bytes.back().size());
     }
@@ -86,7 +93,7 @@ struct BatchReader::Shared {
   absl::Status Fill(Batch& batch) const {
     batch.samples.resize(static_cast<size_t>(samples()));
     if (batch.bytes.empty()) {
-      batch.fields = MakeFields(*source, samples());
+      batch.fields = MakeFields(FieldsOf(*source, options.mixing), samples());
       for (Tensor& field : batch.fields) batch.bytes.push_back(field.bytes());
     }
     const int64_t first =
@@ -94,8 +101,9 @@ struct BatchReader::Shared {
     stream->SamplesAt(first, absl::MakeSpan(batch.samples));
     for (size_t f = 0; f < batch.bytes.size(); ++f) {
       if (options.poison) Poison(batch.bytes[f]);
-      LS_RETURN_IF_ERROR(ReadField(static_cast<int>(f), first, batch));
+      if (f < source->fields().size()) LS_RETURN_IF_ERROR(ReadField(static_cast<int>(f), first, batch));
     }
+    if (options.mixing != nullptr) options.mixing->Apply(first, batch.bytes);
     return absl::OkStatus();
   }
 
@@ -217,9 +225,9 @@ bool BatchReader::Ready() const {
   return !shared_->ready.empty();
 }
 
-size_t BatchReader::BytesOfBatch(const DataSource& source, int64_t samples) {
+size_t BatchReader::BytesOfBatch(const DataSource& source, int64_t samples, const Mixing* mixing) {
   size_t bytes = 0;
-  for (const TensorSpec& spec : source.fields()) bytes += RoundUp(BytesOfField(spec, samples));
+  for (const TensorSpec& spec : FieldsOf(source, mixing)) bytes += RoundUp(BytesOfField(spec, samples));
   return bytes;
 }
 
@@ -232,7 +240,7 @@ int64_t NumEvalBatches(const DataSource& source, int64_t batch_size) {
 absl::Status ReadEvalBatch(const DataSource& source, int64_t batch_size, int64_t index, EvalBatch& batch) {
   LS_CHECK(index >= 0 && index < NumEvalBatches(source, batch_size), "the evaluation batch exists");
   if (batch.fields.empty() || batch.fields[0].shape()[0] != batch_size) {
-    batch.fields = MakeFields(source, batch_size);
+    batch.fields = MakeFields(source.fields(), batch_size);
     batch.mask = Tensor::Zeros(DType::kF32, {batch_size});
   }
   const int64_t first = index * batch_size;

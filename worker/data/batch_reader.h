@@ -21,6 +21,7 @@
 #include "common/tensor/tensor.h"
 #include "worker/data/augmentation.h"
 #include "worker/data/data_source.h"
+#include "worker/data/mixing.h"
 #include "worker/data/sample_stream.h"
 
 namespace lockstep::worker {
@@ -29,8 +30,9 @@ namespace lockstep::worker {
 struct Batch {
   int64_t step = 0;  // the batch serves the update from state step-1 to state `step`
   int64_t logical_shard = 0;
-  std::vector<int64_t> samples;              // indices in the source, in order
-  std::vector<Tensor> fields;                // [samples, ...] per field of the source; empty with Options::blocks
+  std::vector<int64_t> samples;  // indices in the source, in order
+  // [samples, ...] per field of the source, then of Mixing::fields() if there is one; empty with Options::blocks.
+  std::vector<Tensor> fields;
   std::vector<absl::Span<std::byte>> bytes;  // per field, in `fields` or in a block
 };
 
@@ -45,13 +47,14 @@ class BatchReader {
     std::vector<std::byte*> blocks = {};
     bool poison = kPoisonsMemory;                // poisons a batch's memory before it is read, to expose missing writes
     const Augmentation* augmentation = nullptr;  // applied to the samples; outlives the reader; null: none
+    const Mixing* mixing = nullptr;              // applied to the passes afterwards; likewise
   };
   static constexpr int kReadAhead = 2;
   // The number of batches in memory: those read ahead and the consumer's.
   static constexpr int BatchesAlive(int depth) { return depth + 1; }
 
   // The memory of a batch of `samples` samples.
-  static size_t BytesOfBatch(const DataSource& source, int64_t samples);
+  static size_t BytesOfBatch(const DataSource& source, int64_t samples, const Mixing* mixing = nullptr);
 
   // REQUIRES: `source` and `stream` outlive the reader.
   BatchReader(const DataSource* source, const SampleStream* stream, Options options);

@@ -8,7 +8,9 @@
 namespace lockstep::worker {
 
 absl::StatusOr<std::vector<int>> InputFields(const Plan& plan, absl::Span<const SignatureInput> signature,
-                                             const DataSource& source, int64_t batch) {
+                                             const DataSource& source, int64_t batch, const Mixing* mixing) {
+  std::vector<TensorSpec> given = source.fields();
+  if (mixing != nullptr) given.insert(given.end(), mixing->fields().begin(), mixing->fields().end());
   const auto bytes_of = [](const TensorSpec& spec) { return NumElements(spec.shape) * DTypeSize(spec.dtype); };
   std::vector<int> fields;
   for (const TensorSpec& input : plan.inputs()) {
@@ -18,11 +20,14 @@ absl::StatusOr<std::vector<int>> InputFields(const Plan& plan, absl::Span<const 
     }
     const auto described =
         std::find_if(signature.begin(), signature.end(), [&](const auto& entry) { return entry.name == input.name; });
-    const int field = described == signature.end() ? -1 : FindField(source, described->role, described->field);
+    int field = described == signature.end() ? -1 : FindField(source, described->role, described->field);
+    for (size_t f = source.fields().size(); f < given.size(); ++f) {
+      if (given[f].name == input.name) field = static_cast<int>(f);
+    }
     if (field < 0) {
       return absl::InternalError(absl::StrCat("no field of the data feeds input '", input.name, "' of the model"));
     }
-    const TensorSpec& sample = source.fields()[static_cast<size_t>(field)];
+    const TensorSpec& sample = given[static_cast<size_t>(field)];
     if (sample.dtype != input.dtype || batch * bytes_of(sample) != bytes_of(input)) {
       return absl::InternalError(absl::StrCat("input '", input.name, "' is ", DTypeName(input.dtype),
                                               ShapeString(input.shape), ", and the field '", sample.name,

@@ -22,6 +22,7 @@ constexpr int64_t kAllClasses = kLeastPaddedClasses + kPaddedClassesMultiple;
 // The head's bias is that of an mlp; GPT's head has none, and the table of tokens for weights.
 MetaGraph Model(const std::string& architecture, int64_t classes, Precision precision = Precision::kBf16) {
   MetaGraphRequest request = ImageRequest("mlp", 4);
+  request.loss.mixes_labels = architecture == "mixing mlp";
   request.precision = precision;
   request.model.hidden_sizes = {16};
   request.model.outputs = classes;
@@ -55,7 +56,7 @@ std::vector<std::vector<uint32_t>> Bits(const MetaGraph& metagraph, const Graph&
 }
 
 TEST_CASE("padded classes: loss and gradients keep every bit, also where a label is no class", "[plan]") {
-  const std::string architecture = GENERATE("mlp", "gpt2");
+  const std::string architecture = GENERATE("mlp", "mixing mlp", "gpt2");
   const int64_t label = GENERATE(kOddClasses - 1, kOddClasses, kAllClasses - 1, kAllClasses, -1);
   CAPTURE(architecture, label);
   const MetaGraph metagraph = Model(architecture, kOddClasses);

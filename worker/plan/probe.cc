@@ -63,6 +63,8 @@ absl::StatusOr<Tensor> SeededInput(const Graph& graph, const TensorSpec& spec) {
       if (spec.name == kMaskInput) {
         Fill<float>(tensor, spec.name, [](uint32_t) { return 1.0f; });
         if (tensor.num_elements() > 1) tensor.elements<float>().back() = 0.0f;
+      } else if (spec.name == kShareInput) {
+        Fill<float>(tensor, spec.name, [](uint32_t bits) { return 0.5f + 0.5f * SymmetricUnit(bits); });
       } else {
         Fill<float>(tensor, spec.name, [](uint32_t bits) { return SymmetricUnit(bits); });
       }

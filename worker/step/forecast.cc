@@ -28,6 +28,17 @@ int64_t SampleBytes(const MetaGraph& metagraph) {
   return bytes;
 }
 
+// Of what mixing adds to it: the partner's label, and the share.
+int64_t MixedBytes(const MetaGraph& metagraph) {
+  if (!metagraph.loss.mixes_labels) return 0;
+  for (const SignatureInput& input : metagraph.signature) {
+    if (input.name != metagraph.loss.label) continue;
+    return NumElements(Shape(input.shape.begin() + 1, input.shape.end())) * DTypeSize(input.dtype) +
+           int64_t{sizeof(float)};
+  }
+  return 0;
+}
+
 // One of the memories that a worker takes from, and how much it may take.
 struct Budget {
   int64_t (ReplicaForecast::*need)() const;
@@ -159,7 +170,8 @@ absl::StatusOr<ReplicaForecast> ForecastOf(const MetaGraph& metagraph, const Job
   forecast.exchange_bytes = GradientExchange::BytesOf(plans.training_plan->gradient_layout(), static_cast<int>(shards),
                                                       metagraph.update.reduction);
   const int64_t read_ahead = BatchReader::BatchesAlive(BatchReader::kReadAhead);
-  forecast.batch_bytes = read_ahead * (job.train().global_batch_size() / shards) * SampleBytes(metagraph);
+  forecast.batch_bytes =
+      read_ahead * (job.train().global_batch_size() / shards) * (SampleBytes(metagraph) + MixedBytes(metagraph));
   if (plans.eval_plan != nullptr) {
     forecast.batch_bytes += plans.eval_batch * (SampleBytes(metagraph) + int64_t{sizeof(float)});
   }

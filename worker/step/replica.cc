@@ -67,6 +67,8 @@ class ReplicaBuilder {
                                                                job_.train().seed(), replica_->train_->fields());
       config_.augmentation = replica_->augmentation_.get();
     }
+    replica_->mixing_ = MakeMixing(job_, config_.metagraph.pass_batch, replica_->train_->fields());
+    config_.mixing = replica_->mixing_.get();
     if (job_.data().has_eval()) {
       LS_ASSIGN_OR_RETURN(replica_->eval_, OpenDataSource(job_.data().eval(), feed));
     }

@@ -108,6 +108,7 @@ class Replica {
 
   std::unique_ptr<DataSource> train_;
   std::unique_ptr<Augmentation> augmentation_;  // of training samples; null: none
+  std::unique_ptr<Mixing> mixing_;              // of their passes; null: none
   std::unique_ptr<DataSource> eval_;
   ReplicaPlans plans_;  // includes the device, which must outlive the state
   std::unique_ptr<ReplicaState> state_;

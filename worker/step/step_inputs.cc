@@ -10,7 +10,8 @@ namespace lockstep::worker {
 
 absl::Status StepRunner::FindFields(const DataSource& train) {
   const MetaGraph& metagraph = config_.metagraph;
-  LS_ASSIGN_OR_RETURN(input_fields_, InputFields(*plan_, metagraph.signature, train, metagraph.pass_batch));
+  LS_ASSIGN_OR_RETURN(input_fields_,
+                      InputFields(*plan_, metagraph.signature, train, metagraph.pass_batch, config_.mixing));
   if (eval_plan_ == nullptr) return absl::OkStatus();
   LS_ASSIGN_OR_RETURN(evaluation_, EvaluationPass::Make(eval_plan_, eval_,
                                                         {.signature = metagraph.signature,
@@ -26,8 +27,10 @@ absl::Status StepRunner::MakeReader(const DataSource& train) {
       .global_batch_size = config_.global_batch, .logical_shards = config_.logical_shards, .blocks = {}};
   options.poison = config_.poison;
   options.augmentation = config_.augmentation;
+  options.mixing = config_.mixing;
   if (!config_.device->host_visible()) {
-    const size_t bytes = BatchReader::BytesOfBatch(train, config_.global_batch / config_.logical_shards);
+    const size_t bytes =
+        BatchReader::BytesOfBatch(train, config_.global_batch / config_.logical_shards, config_.mixing);
     for (int i = 0; i < BatchReader::BatchesAlive(options.depth); ++i) {
       LS_ASSIGN_OR_RETURN(blocks_.emplace_back(), config_.device->AllocateHost(bytes));
       options.blocks.push_back(blocks_.back()->address());

@@ -41,6 +41,7 @@
 #include "worker/data/augmentation.h"
 #include "worker/data/batch_reader.h"
 #include "worker/data/data_source.h"
+#include "worker/data/mixing.h"
 #include "worker/device/device.h"
 #include "worker/device/mirrored_buffer.h"
 #include "worker/device/step_math.h"
@@ -72,6 +73,7 @@ struct StepConfig {
   device::Device* device = nullptr;            // of the plans and the state
   bool poison = kPoisonsMemory;                // poisons batches before they are read
   const Augmentation* augmentation = nullptr;  // of training images; null: none
+  const Mixing* mixing = nullptr;              // of their passes; null: none
 };
 
 // Totals since construction.

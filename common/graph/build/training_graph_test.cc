@@ -122,6 +122,48 @@ TEST_CASE("training graph: with bf16 a cross entropy and its gradient read the s
   CHECK(losses == 2);
 }
 
+TEST_CASE("training graph: labels that are mixed are two inputs more, in float32 beside bf16, and a field of the file",
+          "[graph]") {
+  MetaGraphRequest request = LenetRequest();
+  request.loss.mixes_labels = true;
+  request.precision = Precision::kBf16;
+  const MetaGraph metagraph = BuildMetaGraph(request).value();
+
+  const Graph graph = MakeTrainingGraph(metagraph).value().graph;
+
+  REQUIRE(graph.inputs.size() == 4);
+  CHECK(graph.inputs[2] == GraphInput{kPartnerLabelInput, DType::kI64, {32}});
+  CHECK(graph.inputs[3] == GraphInput{kShareInput, DType::kF32, {32}});
+  CHECK(CountOf(graph, OpType::kSoftmaxCrossEntropyLoss) == 2);
+  CHECK(graph.values.at(kLossSum).dtype == DType::kF32);
+  CHECK(graph.values.at(kLossDenominator).dtype == DType::kF32);
+  const EvaluationGraph evaluation = MakeEvaluationGraph(metagraph, 10).value();
+  CHECK(evaluation.has_accuracy);
+  CHECK(evaluation.graph.inputs.size() == 3);
+  CHECK(ParseMetaGraph(SerializeMetaGraph(metagraph).value())->loss.mixes_labels);
+  MetaGraph plain = metagraph;
+  plain.loss.mixes_labels = false;
+  CHECK(Fingerprint(metagraph).value() != Fingerprint(plain).value());
+  // A file without the field is one of a job that does not mix.
+  CHECK(SerializeMetaGraph(metagraph)->size() == SerializeMetaGraph(plain)->size() + 2);
+}
+
+TEST_CASE("metagraph: labels are mixed where it is defined, else refused", "[graph]") {
+  MetaGraph metagraph = Lenet();
+  metagraph.loss.mixes_labels = true;
+  REQUIRE(ValidateMetaGraph(metagraph).ok());
+  MetaGraph single = metagraph, weighted = metagraph, mse = metagraph;
+  single.pass_batch = 1;
+  weighted.loss.class_weights = std::vector<double>(10, 1.0);
+  mse.loss.kind = LossKind::kMse;
+
+  CHECK_THAT(std::string(ValidateMetaGraph(single).message()), Catch::Contains("a pass has one sample"));
+  CHECK_THAT(std::string(MakeTrainingGraph(single).status().message()), Catch::Contains("passes of two samples"));
+  for (const MetaGraph* const refused : {&weighted, &mse}) {
+    CHECK_THAT(std::string(ValidateMetaGraph(*refused).message()), Catch::Contains("labels are mixed for a softmax"));
+  }
+}
+
 TEST_CASE("training graph: a loss that a graph computes with bf16 is float32, and can be differentiated", "[graph]") {
   MetaGraphRequest request = LenetRequest();
   request.precision = Precision::kBf16;

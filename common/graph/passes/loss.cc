@@ -59,8 +59,10 @@ class LossWriter {
   // What a scalar output of the graph is the mean of; no inputs when it is not a comparison.
   absl::StatusOr<Comparison> FromScalar(const std::string& output);
 
-  // Names `output` with sum and number of elements per pass, for a comparison with the given reduction.
-  absl::Status AddLoss(const Comparison& loss, Reduction reduction, const std::string& value, Beside beside);
+  // Names `output` with sum and number of elements per pass, for a comparison with the given reduction. Names of what
+  // is beside it begin with `prefix`.
+  absl::Status AddLoss(const Comparison& loss, Reduction reduction, const std::string& value, Beside beside,
+                       const std::string& prefix = kPrefix);
 
   // A scalar number as a node's output.
   absl::Status AddNumber(const std::string& name, DType dtype, double number) {
@@ -69,11 +71,18 @@ class LossWriter {
   }
 
   absl::Status AddTraining(const Comparison& loss, double label_smoothing);
+  // Of each sample's label and its partner's, by their shares.
+  absl::Status AddMixed(const Comparison& loss, double label_smoothing);
   absl::Status AddEvaluation(const Comparison& loss);
 
  private:
   // (1 - smoothing) * the loss + smoothing * the mean of -log_prob over the classes, as kLossSum.
   absl::Status AddSmoothed(const Comparison& loss, double smoothing);
+  // The same from the sum of the losses, and per label the sum of log_prob over the classes and its weight.
+  absl::Status AddSpread(const std::string& hard, const std::string& log_prob_sums, const std::string& weights,
+                         int64_t classes, double smoothing);
+  // The losses and weights of `loss`'s labels, each times `share`, as `prefix` + "loss" and "weights".
+  absl::Status AddPart(const Comparison& loss, const std::string& share, Beside beside, const std::string& prefix);
 
   // `rows`, a value per label, as a value per sample and label.
   absl::StatusOr<std::string> PerSample(const std::string& rows);
@@ -195,7 +204,8 @@ absl::StatusOr<Comparison> LossWriter::FromScalar(const std::string& output) {
   return loss;
 }
 
-absl::Status LossWriter::AddLoss(const Comparison& loss, Reduction reduction, const std::string& value, Beside beside) {
+absl::Status LossWriter::AddLoss(const Comparison& loss, Reduction reduction, const std::string& value, Beside beside,
+                                 const std::string& prefix) {
   if (!loss.has_classes()) {
     PointwiseLossAttributes attributes = loss.pointwise;
     attributes.reduction = reduction;
@@ -205,9 +215,9 @@ absl::Status LossWriter::AddLoss(const Comparison& loss, Reduction reduction, co
   attributes.reduction = reduction;
   std::vector<std::string> outputs = {value};
   if (loss.op == OpType::kSoftmaxCrossEntropyLoss && beside == Beside::kLogProb) {
-    outputs.push_back(absl::StrCat(kPrefix, "log_prob"));
+    outputs.push_back(absl::StrCat(prefix, "log_prob"));
   } else if (loss.op == OpType::kSoftmaxCrossEntropyLoss && beside == Beside::kStatistics) {
-    outputs.insert(outputs.end(), {"", absl::StrCat(kPrefix, "statistics")});
+    outputs.insert(outputs.end(), {"", absl::StrCat(prefix, "statistics")});
   }
   return Add(loss.op, loss.inputs, std::move(outputs), attributes);
 }
@@ -215,24 +225,73 @@ absl::Status LossWriter::AddLoss(const Comparison& loss, Reduction reduction, co
 // Labels and class weights, if any: what LossWeights reads.
 std::vector<std::string> WeightInputs(const Comparison& loss) { return {loss.inputs.begin() + 1, loss.inputs.end()}; }
 
+absl::Status LossWriter::AddSpread(const std::string& hard, const std::string& log_prob_sums,
+                                   const std::string& weights, int64_t classes, double smoothing) {
+  const std::string names[] = {absl::StrCat(kPrefix, "counted"), absl::StrCat(kPrefix, "soft"),
+                               absl::StrCat(kPrefix, "hard.scaled"), absl::StrCat(kPrefix, "soft.scaled")};
+  const auto& [counted, soft, hard_share, soft_share] = names;
+  LS_RETURN_IF_ERROR(Add(OpType::kMul, {log_prob_sums, weights}, {counted}));
+  LS_RETURN_IF_ERROR(Add(OpType::kReduceSum, {counted}, {soft}, ReduceAttributes{{}, false, false}));
+  LS_RETURN_IF_ERROR(Add(OpType::kScale, {hard}, {hard_share}, ScaleAttributes{1.0 - smoothing}));
+  LS_RETURN_IF_ERROR(
+      Add(OpType::kScale, {soft}, {soft_share}, ScaleAttributes{-smoothing / static_cast<double>(classes)}));
+  return Add(OpType::kAdd, {hard_share, soft_share}, {kLossSum});
+}
+
 absl::Status LossWriter::AddSmoothed(const Comparison& loss, double smoothing) {
-  const std::string names[] = {absl::StrCat(kPrefix, "hard"),       absl::StrCat(kPrefix, "log_prob_sums"),
-                               absl::StrCat(kPrefix, "weights"),    absl::StrCat(kPrefix, "counted"),
-                               absl::StrCat(kPrefix, "soft"),       absl::StrCat(kPrefix, "hard.scaled"),
-                               absl::StrCat(kPrefix, "soft.scaled")};
-  const auto& [hard, sums, weights, counted, soft, hard_share, soft_share] = names;
+  const std::string names[] = {absl::StrCat(kPrefix, "hard"), absl::StrCat(kPrefix, "log_prob_sums"),
+                               absl::StrCat(kPrefix, "weights")};
+  const auto& [hard, sums, weights] = names;
   LS_RETURN_IF_ERROR(AddLoss(loss, Reduction::kSum, hard, Beside::kLogProb));
   LS_RETURN_IF_ERROR(
       Add(OpType::kReduceSum, {absl::StrCat(kPrefix, "log_prob")}, {sums}, ReduceAttributes{{1}, false, false}));
   CrossEntropyAttributes attributes = loss.cross_entropy;
   attributes.reduction = Reduction::kNone;
   LS_RETURN_IF_ERROR(Add(OpType::kLossWeights, {loss.inputs[1]}, {weights}, attributes));
-  LS_RETURN_IF_ERROR(Add(OpType::kMul, {sums, weights}, {counted}));
-  LS_RETURN_IF_ERROR(Add(OpType::kReduceSum, {counted}, {soft}, ReduceAttributes{{}, false, false}));
-  const auto classes = static_cast<double>(Info(loss.inputs[0]).shape[1]);
-  LS_RETURN_IF_ERROR(Add(OpType::kScale, {hard}, {hard_share}, ScaleAttributes{1.0 - smoothing}));
-  LS_RETURN_IF_ERROR(Add(OpType::kScale, {soft}, {soft_share}, ScaleAttributes{-smoothing / classes}));
-  return Add(OpType::kAdd, {hard_share, soft_share}, {kLossSum});
+  return AddSpread(hard, sums, weights, Info(loss.inputs[0]).shape[1], smoothing);
+}
+
+absl::Status LossWriter::AddPart(const Comparison& loss, const std::string& share, Beside beside,
+                                 const std::string& prefix) {
+  const std::string each = absl::StrCat(prefix, "each"), counted = absl::StrCat(prefix, "counted");
+  LS_RETURN_IF_ERROR(AddLoss(loss, Reduction::kNone, each, beside, prefix));
+  LS_RETURN_IF_ERROR(Add(OpType::kMul, {each, share}, {absl::StrCat(prefix, "loss")}));
+  CrossEntropyAttributes attributes = loss.cross_entropy;
+  attributes.reduction = Reduction::kNone;
+  LS_RETURN_IF_ERROR(Add(OpType::kLossWeights, {loss.inputs[1]}, {counted}, attributes));
+  return Add(OpType::kMul, {counted, share}, {absl::StrCat(prefix, "weights")});
+}
+
+absl::Status LossWriter::AddMixed(const Comparison& loss, double label_smoothing) {
+  const ValueInfo scores = Info(loss.inputs[0]), labels = Info(loss.inputs[1]);
+  if (batch_ < 2 || labels.shape != Shape{batch_}) {
+    return absl::InvalidArgumentError(absl::StrCat("the labels of a pass are ", ShapeString(labels.shape),
+                                                   ", and mixing (data.augment) is for ",
+                                                   "passes of two samples and more with one label each"));
+  }
+  AppendInput(graph_, {kPartnerLabelInput, labels.dtype, labels.shape});
+  AppendInput(graph_, {kShareInput, scores.dtype, {batch_}});
+  const std::string names[] = {absl::StrCat(kPrefix, "one"),  absl::StrCat(kPrefix, "rest"),
+                               absl::StrCat(kPrefix, "own."), absl::StrCat(kPrefix, "partner."),
+                               absl::StrCat(kPrefix, "each"), absl::StrCat(kPrefix, "weights")};
+  const auto& [one, rest, own, partner, each, weights] = names;
+  AppendConstant(graph_, one, ScalarsOf(scores.dtype, {}, {1.0}));
+  LS_RETURN_IF_ERROR(Add(OpType::kSub, {one, kShareInput}, {rest}));
+  const bool smooth = label_smoothing > 0;
+  LS_RETURN_IF_ERROR(AddPart(loss, kShareInput, smooth ? Beside::kLogProb : Beside::kStatistics, own));
+  Comparison other = loss;
+  other.inputs[1] = kPartnerLabelInput;
+  LS_RETURN_IF_ERROR(AddPart(other, rest, Beside::kStatistics, partner));
+  LS_RETURN_IF_ERROR(Add(OpType::kAdd, {own + "loss", partner + "loss"}, {each}));
+  LS_RETURN_IF_ERROR(Add(OpType::kAdd, {own + "weights", partner + "weights"}, {weights}));
+  const ReduceAttributes all{{}, false, false};
+  const std::string hard = smooth ? absl::StrCat(kPrefix, "hard") : std::string(kLossSum);
+  LS_RETURN_IF_ERROR(Add(OpType::kReduceSum, {each}, {hard}, all));
+  LS_RETURN_IF_ERROR(Add(OpType::kReduceSum, {weights}, {kLossDenominator}, all));
+  if (!smooth) return absl::OkStatus();
+  const std::string sums = absl::StrCat(kPrefix, "log_prob_sums");
+  LS_RETURN_IF_ERROR(Add(OpType::kReduceSum, {own + "log_prob"}, {sums}, ReduceAttributes{{1}, false, false}));
+  return AddSpread(hard, sums, weights, scores.shape[1], label_smoothing);
 }
 
 absl::Status LossWriter::AddTraining(const Comparison& loss, double label_smoothing) {
@@ -295,7 +354,8 @@ absl::Status AppendTrainingLoss(Graph* graph, const LossRule& rule, const std::s
   LossWriter writer(graph, batch);
   if (rule.kind != LossKind::kGraphOutput) {
     LS_ASSIGN_OR_RETURN(const Comparison loss, writer.FromRule(rule, output));
-    return writer.AddTraining(loss, rule.label_smoothing);
+    return rule.mixes_labels ? writer.AddMixed(loss, rule.label_smoothing)
+                             : writer.AddTraining(loss, rule.label_smoothing);
   }
   LS_ASSIGN_OR_RETURN(const Comparison loss, writer.FromScalar(output));
   if (!loss.inputs.empty()) return writer.AddTraining(loss, 0);

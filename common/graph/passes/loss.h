@@ -3,7 +3,10 @@
 //
 //   softmax_cross_entropy     weighted sum over the labels / sum of the weights of the labels; with classes_last the
 //                             scores [N, d..., C] are taken as [N * d..., C]; label_smoothing e: every label adds
-//                             (1 - e) * its loss + e * the mean over the classes of -log_prob (training only)
+//                             (1 - e) * its loss + e * the mean over the classes of -log_prob (training only);
+//                             mixes_labels: a sample adds share * that of its label + (1 - share) * that of its
+//                             partner's, and weighs share * the one's weight + (1 - share) * the other's (training
+//                             only)
 //   mse, l1, huber, bce...    sum over the elements / number of elements
 //   a scalar output           that of a SoftmaxCrossEntropyLoss or PointwiseLoss with reduction mean: as above;
 //                             any other: its value times the batch / the batch, the mean over passes

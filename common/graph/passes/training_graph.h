@@ -19,6 +19,11 @@ namespace lockstep {
 inline constexpr char kRandomInput[] = "lockstep.random";  // I64 [4] {seed, step, logical shard, pass}; if it is read
 inline constexpr char kMaskInput[] = "lockstep.mask";      // F32 [batch], 1 or 0 (padding); evaluation only
 
+// Training only, with LossRule::mixes_labels: the label of each sample's partner, typed as the label, [batch]; and the
+// share of the sample's own label, F32 [batch], a multiple of 2^-24 in [0, 1].
+inline constexpr char kPartnerLabelInput[] = "lockstep.partner_label";
+inline constexpr char kShareInput[] = "lockstep.share";
+
 // Graph outputs. All scalars are floats of the graph's precision (F32) unless said otherwise.
 inline constexpr char kLossSum[] = "lockstep.loss_sum";  // of the pass; of the unmasked rows in evaluation
 inline constexpr char kLossDenominator[] = "lockstep.loss_denominator";  // what the sums of all passes are divided by
