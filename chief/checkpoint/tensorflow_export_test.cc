@@ -1,5 +1,6 @@
 #include "chief/checkpoint/tensorflow_export.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <map>
@@ -136,6 +137,22 @@ TEST_CASE("tensorflow export: the momentum of SGD, and no powers of Adam", "[che
         published.BytesOf("momentum_buffer.features.0.bias"));
   CHECK(values.contains("optimizer/iter"));
   CHECK_FALSE(values.contains("optimizer/beta1_power"));
+}
+
+TEST_CASE("tensorflow export: LAMB's slots are Adam's, without powers; those of adafactor are left out",
+          "[checkpoint]") {
+  PublishedModel lamb(OptimizerKind::kLamb);
+  REQUIRE(lamb.Export("ck").ok());
+  const std::map<std::string, std::string> values = ReadAll(lamb.home, "ck");
+  CHECK(values.at("model/features/0/bias/.OPTIMIZER_SLOT/optimizer/v") == lamb.BytesOf("exp_avg_sq.features.0.bias"));
+  CHECK_FALSE(values.contains("optimizer/beta1_power"));
+
+  PublishedModel adafactor(OptimizerKind::kAdafactor);
+  const TensorflowPlan plan = adafactor.Plan();
+  CHECK(plan.slots == 0);
+  for (const char* slot : {"row_var.features.0.weight", "col_var.features.0.weight", "variance.features.0.bias"}) {
+    CHECK(std::count(plan.left_out.begin(), plan.left_out.end(), slot) == 1);
+  }
 }
 
 TEST_CASE("tensorflow export: the average comes as the model, and weights alone without the optimizer",

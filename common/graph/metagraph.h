@@ -66,7 +66,7 @@ struct LossRule {
   friend bool operator==(const LossRule&, const LossRule&) = default;
 };
 
-enum class OptimizerKind : uint8_t { kSgd, kAdam, kAdamW, kRmsProp, kAdagrad, kLion };
+enum class OptimizerKind : uint8_t { kSgd, kAdam, kAdamW, kRmsProp, kAdagrad, kLion, kLamb, kAdafactor };
 
 // Parameters with a learning rate and a weight decay of their own. The schedule's formula uses this `lr` in place of
 // the schedule's.
@@ -77,16 +77,20 @@ struct ParameterGroup {
   friend bool operator==(const ParameterGroup&, const ParameterGroup&) = default;
 };
 
-// As torch.optim.{SGD, Adam, AdamW, RMSprop, Adagrad} with these arguments; Lion as Chen et al., "Symbolic discovery of
-// optimization algorithms", 2023.
+// As torch.optim.{SGD, Adam, AdamW, RMSprop, Adagrad, Adafactor} with these arguments; Lion as Chen et al., "Symbolic
+// discovery of optimization algorithms", 2023; LAMB as You et al., "Large batch optimization for deep learning", 2019,
+// with bias correction and the identity for phi. Of parameters in `no_decay` LAMB makes a step of Adam's length.
 struct OptimizerRule {
   OptimizerKind kind = OptimizerKind::kSgd;
   double momentum = 0.0;  // sgd, rmsprop
   bool nesterov = false;  // sgd
   double weight_decay = 0.0;
-  double beta1 = 0.9;                  // adam, adamw, lion
+  double beta1 = 0.9;                  // adam, adamw, lion, lamb
   double beta2 = 0.999;                // likewise, and rmsprop, where PyTorch calls it alpha
-  double epsilon = 1e-8;               // all but sgd and lion
+  double epsilon = 1e-8;               // all but sgd and lion; adafactor: PyTorch's first eps
+  double beta2_decay = -0.8;           // adafactor
+  double min_scale = 1e-3;             // adafactor, where PyTorch calls it the second eps
+  double max_rms = 1.0;                // adafactor, where PyTorch calls it d
   std::vector<std::string> no_decay;   // parameters whose weights do not decay, sorted
   std::vector<ParameterGroup> groups;  // no parameter is in two of them
   friend bool operator==(const OptimizerRule&, const OptimizerRule&) = default;

@@ -58,6 +58,11 @@ void WriteUpdate(const UpdateRule& update, proto::Update* message) {
   optimizer->set_beta1(update.optimizer.beta1);
   optimizer->set_beta2(update.optimizer.beta2);
   optimizer->set_epsilon(update.optimizer.epsilon);
+  if (update.optimizer.kind == OptimizerKind::kAdafactor) {
+    optimizer->set_beta2_decay(update.optimizer.beta2_decay);
+    optimizer->set_min_scale(update.optimizer.min_scale);
+    optimizer->set_max_rms(update.optimizer.max_rms);
+  }
   optimizer->mutable_no_decay()->Assign(update.optimizer.no_decay.begin(), update.optimizer.no_decay.end());
   for (const ParameterGroup& group : update.optimizer.groups) {
     proto::ParameterGroup* const written = optimizer->add_groups();
@@ -93,13 +98,18 @@ void WriteUpdate(const UpdateRule& update, proto::Update* message) {
 absl::StatusOr<UpdateRule> ReadUpdate(const proto::Update& message) {
   UpdateRule update;
   const proto::Optimizer& optimizer = message.optimizer();
-  LS_RETURN_IF_ERROR(FromProtoEnum(optimizer.kind(), proto::Optimizer::LION, "optimizer", &update.optimizer.kind));
+  LS_RETURN_IF_ERROR(FromProtoEnum(optimizer.kind(), proto::Optimizer::ADAFACTOR, "optimizer", &update.optimizer.kind));
   update.optimizer.momentum = optimizer.momentum();
   update.optimizer.nesterov = optimizer.nesterov();
   update.optimizer.weight_decay = optimizer.weight_decay();
   update.optimizer.beta1 = optimizer.beta1();
   update.optimizer.beta2 = optimizer.beta2();
   update.optimizer.epsilon = optimizer.epsilon();
+  if (update.optimizer.kind == OptimizerKind::kAdafactor) {
+    update.optimizer.beta2_decay = optimizer.beta2_decay();
+    update.optimizer.min_scale = optimizer.min_scale();
+    update.optimizer.max_rms = optimizer.max_rms();
+  }
   update.optimizer.no_decay.assign(optimizer.no_decay().begin(), optimizer.no_decay().end());
   for (const proto::ParameterGroup& group : optimizer.groups()) {
     update.optimizer.groups.push_back({.parameters = {group.parameters().begin(), group.parameters().end()},

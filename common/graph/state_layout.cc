@@ -1,5 +1,6 @@
 #include "common/graph/state_layout.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -7,6 +8,11 @@
 
 namespace lockstep {
 namespace {
+
+// Of adafactor, as PyTorch calls them.
+constexpr char kRowSlot[] = "row_var";
+constexpr char kColumnSlot[] = "col_var";
+constexpr char kVectorSlot[] = "variance";
 
 // Calls `visit` for every parameter in the order of the variables.
 template <typename Visit>
@@ -70,6 +76,7 @@ std::vector<std::string> SlotNames(const OptimizerRule& optimizer) {
       return {"momentum_buffer"};
     case OptimizerKind::kAdam:
     case OptimizerKind::kAdamW:
+    case OptimizerKind::kLamb:
       return {"exp_avg", "exp_avg_sq"};
     case OptimizerKind::kRmsProp:
       if (optimizer.momentum == 0.0) return {"square_avg"};
@@ -78,8 +85,20 @@ std::vector<std::string> SlotNames(const OptimizerRule& optimizer) {
       return {"sum"};
     case OptimizerKind::kLion:
       return {"exp_avg"};
+    case OptimizerKind::kAdafactor:
+      return {kRowSlot, kColumnSlot, kVectorSlot};
   }
   return {};
+}
+
+std::optional<Shape> SlotShape(const OptimizerRule& optimizer, absl::string_view slot, const Shape& parameter) {
+  if (optimizer.kind != OptimizerKind::kAdafactor) return parameter;
+  const bool matrix = parameter.size() >= 2;
+  if (matrix == (slot == kVectorSlot)) return std::nullopt;
+  Shape shape = parameter;
+  if (slot == kRowSlot) shape[shape.size() - 1] = 1;
+  if (slot == kColumnSlot) shape[shape.size() - 2] = 1;
+  return shape;
 }
 
 std::string EmaName(absl::string_view name) { return absl::StrCat(kEmaPrefix, name); }
@@ -102,7 +121,9 @@ StateLayout MakeStateLayout(const MetaGraph& metagraph) {
   }
   for (const std::string& slot : SlotNames(metagraph.update.optimizer)) {
     ForEachParameter(metagraph, [&](const Variable& variable) {
-      layout.tensors.push_back({{absl::StrCat(slot, ".", variable.name), variable.dtype, variable.shape},
+      const std::optional<Shape> shape = SlotShape(metagraph.update.optimizer, slot, variable.shape);
+      if (!shape.has_value()) return;
+      layout.tensors.push_back({{absl::StrCat(slot, ".", variable.name), variable.dtype, *shape},
                                 StateGroup::kOptimizer,
                                 StateKind::kSlot,
                                 variable.name});

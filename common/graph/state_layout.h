@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,11 @@ struct StateLayout {
 // The slots that an optimizer keeps per parameter, e.g. {"exp_avg", "exp_avg_sq"}; the tensor of one is called
 // "<slot>.<parameter>".
 std::vector<std::string> SlotNames(const OptimizerRule& optimizer);
+
+// The shape of a slot of a parameter; nullopt where a parameter of that shape does not have the slot. Adafactor keeps
+// `row_var` and `col_var` of a parameter with two dimensions or more, without its last and without its last but one
+// dimension, and `variance` of any other.
+std::optional<Shape> SlotShape(const OptimizerRule& optimizer, absl::string_view slot, const Shape& parameter);
 
 // "lockstep.ema.<name>": the counterpart of a tensor of the model in the averaged model.
 std::string EmaName(absl::string_view name);

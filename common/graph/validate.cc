@@ -169,6 +169,18 @@ absl::Status CheckSchedule(const ScheduleRule& s) {
   return absl::OkStatus();
 }
 
+absl::Status CheckAdafactor(const OptimizerRule& o) {
+  // Squares are compared with its square.
+  if (!(static_cast<float>(o.epsilon * o.epsilon) >= std::numeric_limits<float>::min())) {
+    return Invalid("the square of epsilon ", o.epsilon, " has to be positive as a float32; 1e-18 is enough");
+  }
+  if (!(o.beta2_decay <= 0) || !(o.min_scale >= 0) || !(static_cast<float>(o.max_rms) > 0)) {
+    return Invalid("beta2_decay ", o.beta2_decay, " must not be positive, min_scale ", o.min_scale,
+                   " not negative, and max_rms ", o.max_rms, " has to be positive as a float32");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckUpdate(const UpdateRule& update) {
   const OptimizerRule& o = update.optimizer;
   const auto fraction = [](double x) { return x >= 0 && x < 1; };
@@ -180,6 +192,7 @@ absl::Status CheckUpdate(const UpdateRule& update) {
     return Invalid("weight_decay ", o.weight_decay, " must not be negative and epsilon ", o.epsilon,
                    " has to be positive as a float32");
   }
+  if (o.kind == OptimizerKind::kAdafactor) LS_RETURN_IF_ERROR(CheckAdafactor(o));
   std::set<std::string> grouped;
   for (const ParameterGroup& group : o.groups) {
     if (!(group.lr >= 0) || !(group.weight_decay >= 0)) {

@@ -175,6 +175,10 @@ OptimizerKind KindOf(job::Optimizer::Name name) {
       return OptimizerKind::kAdagrad;
     case job::Optimizer::NAME_LION:
       return OptimizerKind::kLion;
+    case job::Optimizer::NAME_LAMB:
+      return OptimizerKind::kLamb;
+    case job::Optimizer::NAME_ADAFACTOR:
+      return OptimizerKind::kAdafactor;
     default:
       return OptimizerKind::kSgd;
   }
@@ -195,6 +199,9 @@ OptimizerRule MakeOptimizer(const job::Optimizer& optimizer) {
   if (optimizer.has_beta1()) rule.beta1 = optimizer.beta1();
   if (optimizer.has_beta2()) rule.beta2 = optimizer.beta2();
   if (optimizer.has_eps()) rule.epsilon = optimizer.eps();
+  if (optimizer.has_beta2_decay()) rule.beta2_decay = optimizer.beta2_decay();
+  if (optimizer.has_min_scale()) rule.min_scale = optimizer.min_scale();
+  if (optimizer.has_max_rms()) rule.max_rms = optimizer.max_rms();
   return rule;
 }
 

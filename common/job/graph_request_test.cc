@@ -206,6 +206,12 @@ TEST_CASE("graph request: every schedule and optimizer has its settings", "[job]
   CHECK(lion.kind == OptimizerKind::kLion);
   CHECK(lion.beta1 == 0.9);
   CHECK(lion.beta2 == 0.99);
+  const OptimizerRule lamb =
+      Request({"train.optimizer={name: lamb}", "train.optimizer.momentum=null"}).update.optimizer;
+  CHECK(lamb == OptimizerRule{.kind = OptimizerKind::kLamb, .weight_decay = 0.01, .epsilon = 1e-6});
+  const OptimizerRule adafactor =
+      Request({"train.optimizer={name: adafactor, min_scale: 0.01}", "train.optimizer.momentum=null"}).update.optimizer;
+  CHECK(adafactor == OptimizerRule{.kind = OptimizerKind::kAdafactor, .epsilon = 0x1p-23, .min_scale = 0.01});
   const auto refused = [](const std::vector<std::string>& settings) {
     return std::string(MakeUpdateRule(Job(settings), 60000).status().message());
   };

@@ -212,7 +212,79 @@ std::vector<UpdateFormula> Formulas() {
           UpdateFormula{.kind = Kind::kRmsProp, .decays = true, .momentum = true},
           UpdateFormula{.kind = Kind::kAdagrad},
           UpdateFormula{.kind = Kind::kAdagrad, .decays = true},
-          UpdateFormula{.kind = Kind::kLion}};
+          UpdateFormula{.kind = Kind::kLion},
+          UpdateFormula{.kind = Kind::kLamb},
+          UpdateFormula{.kind = Kind::kAdafactor}};
+}
+
+// Of kSizes: one and several matrices, rows and columns around a warp and a block of rows, and vectors.
+const std::vector<device::MatrixShape> kMatrices = {{1, 1}, {}, {3, 11}, {273, 15}, {2, 64}, {17, 241}, {}, {3, 113}};
+
+// What updates work on: value, gradient, both slots, average.
+using UpdateRuns = std::array<std::vector<float>, 5>;
+
+UpdateRuns RunsFor(const UpdateFormula& formula) {
+  using Kind = UpdateFormula::Kind;
+  UpdateRuns runs = {Values(5), Values(6), Values(7), Values(8), Values(9)};
+  const auto make_squares = [](std::vector<float>& run) {
+    for (float& square : run) square = std::fabs(square);
+  };
+  const bool begins_with_squares =
+      formula.kind == Kind::kRmsProp || formula.kind == Kind::kAdagrad || formula.kind == Kind::kAdafactor;
+  if (begins_with_squares) make_squares(runs[2]);
+  if (!begins_with_squares || formula.kind == Kind::kAdafactor) make_squares(runs[3]);
+  return runs;
+}
+
+// The slots of a parameter of that shape.
+int SlotsOf(const UpdateFormula& formula, const device::MatrixShape& shape) {
+  using Kind = UpdateFormula::Kind;
+  switch (formula.kind) {
+    case Kind::kSgd:
+      return formula.momentum ? 1 : 0;
+    case Kind::kRmsProp:
+      return formula.momentum ? 2 : 1;
+    case Kind::kAdagrad:
+    case Kind::kLion:
+      return 1;
+    case Kind::kAdafactor:
+      return shape.columns > 0 ? 2 : 1;
+    case Kind::kAdam:
+    case Kind::kLamb:
+      return 2;
+  }
+  return 0;
+}
+
+std::vector<device::UpdateTensor> TensorsOf(const UpdateFormula& formula, const std::array<float*, 5>& runs,
+                                            bool averages) {
+  std::vector<device::UpdateTensor> tensors;
+  for (size_t t = 0; t < kSizes.size(); ++t) {
+    const TensorRange range = Ranges()[t];
+    const int slots = SlotsOf(formula, kMatrices[t]);
+    tensors.push_back(
+        {.size = range.size,
+         .value = runs[0] + range.begin,
+         .gradient = runs[1] + range.begin,
+         .slots = {slots > 0 ? runs[2] + range.begin : nullptr, slots > 1 ? runs[3] + range.begin : nullptr},
+         .average = averages ? runs[4] + range.begin : nullptr,
+         .decays = range.index % 2 == 0,
+         .shape = kMatrices[t]});
+  }
+  return tensors;
+}
+
+void UpdateOnHost(const UpdateFormula& formula, const UpdateScalars& scalars, UpdateRuns& runs, bool averages) {
+  const std::array<float*, 5> at = {runs[0].data(), runs[1].data(), runs[2].data(), runs[3].data(), runs[4].data()};
+  for (const device::UpdateTensor& tensor : TensorsOf(formula, at, averages)) {
+    worker::UpdateElements(formula, tensor.decays ? scalars : device::WithoutDecay(scalars),
+                           {.count = tensor.size,
+                            .value = tensor.value,
+                            .gradient = tensor.gradient,
+                            .slots = {tensor.slots[0], tensor.slots[1]},
+                            .average = tensor.average,
+                            .shape = tensor.shape});
+  }
 }
 
 void CheckUpdates(Device& device) {
@@ -231,52 +303,28 @@ void CheckUpdates(Device& device) {
                               .step_size = 0.02f,
                               .correction2 = 0.05f,
                               .epsilon = 1e-8f,
+                              .least_square = 1e-16f,
+                              .min_scale = 1e-3f,
+                              .max_rms = 0.5f,
                               .average_rate = 0.125f};
-  using Kind = UpdateFormula::Kind;
   for (const UpdateFormula formula : Formulas()) {
     for (const int averages : {0, 1, 2}) {  // none, moved, copied
       CAPTURE(static_cast<int>(formula.kind), formula.decays, formula.momentum, formula.nesterov, averages);
       UpdateScalars now = scalars;
       now.copies_average = averages == 2;
-      // value, gradient, both slots, average; squares are not negative.
-      std::array<std::vector<float>, 5> host = {Values(5), Values(6), Values(7), Values(8), Values(9)};
-      const bool begins_with_squares = formula.kind == Kind::kRmsProp || formula.kind == Kind::kAdagrad;
-      for (float& square : host[begins_with_squares ? 2 : 3]) square = std::fabs(square);
+      UpdateRuns host = RunsFor(formula);
       std::vector<DeviceRun<float>> runs;
       for (const auto& run : host) runs.emplace_back(device, *stream, run);
       DeviceRun<float> clip(device, *stream, {0.5f});
-      const int own = formula.kind == Kind::kSgd ? 0 : formula.kind == Kind::kAdam ? 2 : 1;
-      const int slots = own + (formula.momentum ? 1 : 0);
-      std::vector<device::UpdateTensor> tensors;
-      for (const TensorRange& range : Ranges()) {
-        tensors.push_back({.size = range.size,
-                           .value = runs[0].at() + range.begin,
-                           .gradient = runs[1].at() + range.begin,
-                           .slots = {slots > 0 ? runs[2].at() + range.begin : nullptr,
-                                     slots > 1 ? runs[3].at() + range.begin : nullptr},
-                           .average = averages == 0 ? nullptr : runs[4].at() + range.begin,
-                           .decays = range.index % 2 == 0});
-      }
-      const auto table = *math.MakeUpdateTable(tensors);
+      const std::array<float*, 5> at = {runs[0].at(), runs[1].at(), runs[2].at(), runs[3].at(), runs[4].at()};
+      const auto table = *math.MakeUpdateTable(formula, TensorsOf(formula, at, averages != 0));
 
-      REQUIRE(math.Update(*stream, *table, formula, now, nullptr).ok());
-      REQUIRE(math.Update(*stream, *table, formula, now, clip.at()).ok());
+      REQUIRE(math.Update(*stream, *table, now, nullptr).ok());
+      REQUIRE(math.Update(*stream, *table, now, clip.at()).ok());
 
       for (const float factor : {now.clip, 0.5f}) {
-        for (const TensorRange& range : Ranges()) {
-          UpdateScalars own = now;
-          own.clip = factor;
-          if (range.index % 2 != 0) {
-            own.weight_decay = 0;
-            own.decay = 1;
-          }
-          worker::UpdateElements(formula, own,
-                                 {.count = range.size,
-                                  .value = host[0].data() + range.begin,
-                                  .gradient = host[1].data() + range.begin,
-                                  .slots = {host[2].data() + range.begin, host[3].data() + range.begin},
-                                  .average = averages == 0 ? nullptr : host[4].data() + range.begin});
-        }
+        now.clip = factor;
+        UpdateOnHost(formula, now, host, averages != 0);
       }
       for (size_t i = 0; i < host.size(); ++i) {
         CAPTURE(i);

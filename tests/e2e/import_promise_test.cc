@@ -31,6 +31,15 @@ std::vector<std::string> ImportSettings(const std::string& model, int steps, int
                                        "train.optimizer.lr=0.01",
                                        "checkpoint.every=15steps",
                                        absl::StrCat("train.precision=", precision)};
+  // Updates by norms of whole parameters; adafactor's slots have shapes of their own.
+  if (model == "averaging") {
+    settings.insert(settings.end(),
+                    {"train.optimizer={name: lamb, no_decay: \"*bias\"}", "train.optimizer.momentum=null"});
+  }
+  if (model == "decides") {
+    settings.insert(settings.end(),
+                    {"train.optimizer={name: adafactor, weight_decay: 0.01}", "train.optimizer.momentum=null"});
+  }
   if (model == "gpt2") settings.push_back("model.tied={wte.weight: lm_head.weight}");
   // Its evaluations draw, too; an optimizer with two slots, and a rate that follows the whole job.
   if (model == "noisy") {

@@ -43,6 +43,20 @@ absl::StatusOr<std::unique_ptr<WrittenTable<Table>>> Wrap(absl::StatusOr<std::un
   return table;
 }
 
+// What an update moves per element of a parameter.
+int64_t FloatsOf(const device::UpdateFormula& formula, const device::UpdateTensor& tensor) {
+  // The average is read and written.
+  const int64_t average = tensor.average != nullptr ? 2 : 0;
+  // Gradients for means of rows, means of columns, the size of the step, and the step; values for the latter two, and
+  // written. Slots of matrices are small.
+  if (formula.kind == device::UpdateFormula::Kind::kAdafactor) return (tensor.shape.columns > 0 ? 7 : 8) + average;
+  // A value is read and written, its gradient read, each slot read and written.
+  int64_t floats = 3 + average;
+  for (const float* const kept : {tensor.slots[0], tensor.slots[1]}) floats += kept != nullptr ? 2 : 0;
+  // All but the gradient is read once more when the size of the step is known.
+  return floats + (formula.kind == device::UpdateFormula::Kind::kLamb ? 3 : 0);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TensorTable>> WrittenStepMath::MakeTensorTable(
@@ -50,16 +64,10 @@ absl::StatusOr<std::unique_ptr<TensorTable>> WrittenStepMath::MakeTensorTable(
   return Wrap(inner_->MakeTensorTable(ranges), ranges);
 }
 
-// A value is read and written, its gradient read, each slot and the average read and written.
 absl::StatusOr<std::unique_ptr<UpdateTable>> WrittenStepMath::MakeUpdateTable(
-    absl::Span<const device::UpdateTensor> tensors) {
-  LS_ASSIGN_OR_RETURN(auto table, Wrap(inner_->MakeUpdateTable(tensors), tensors));
-  for (const device::UpdateTensor& tensor : tensors) {
-    int64_t floats = 3;
-    for (const float* const kept : {tensor.slots[0], tensor.slots[1], tensor.average})
-      floats += kept != nullptr ? 2 : 0;
-    table->bytes += floats * kFloat * tensor.size;
-  }
+    const device::UpdateFormula& formula, absl::Span<const device::UpdateTensor> tensors) {
+  LS_ASSIGN_OR_RETURN(auto table, Wrap(inner_->MakeUpdateTable(formula, tensors), tensors));
+  for (const device::UpdateTensor& tensor : tensors) table->bytes += FloatsOf(formula, tensor) * kFloat * tensor.size;
   return table;
 }
 
@@ -124,10 +132,10 @@ absl::Status WrittenStepMath::FindClip(Stream& stream, const double* sums, int64
                [&](Stream& inner) { return inner_->FindClip(inner, sums, count, denominator, max_norm, clip); });
 }
 
-absl::Status WrittenStepMath::Update(Stream& stream, const UpdateTable& tensors, const device::UpdateFormula& formula,
-                                     const device::UpdateScalars& scalars, const float* clip) {
+absl::Status WrittenStepMath::Update(Stream& stream, const UpdateTable& tensors, const device::UpdateScalars& scalars,
+                                     const float* clip) {
   return Queue(stream, "(update)", Of(tensors).bytes,
-               [&](Stream& inner) { return inner_->Update(inner, *Of(tensors).inner, formula, scalars, clip); });
+               [&](Stream& inner) { return inner_->Update(inner, *Of(tensors).inner, scalars, clip); });
 }
 
 absl::Status WrittenStepMath::MoveStatistics(Stream& stream, const StatisticTable& tensors, const double* means) {

@@ -23,7 +23,7 @@ class WrittenStepMath final : public device::StepMath {
   absl::StatusOr<std::unique_ptr<device::TensorTable>> MakeTensorTable(
       absl::Span<const device::TensorRange> ranges) override;
   absl::StatusOr<std::unique_ptr<device::UpdateTable>> MakeUpdateTable(
-      absl::Span<const device::UpdateTensor> tensors) override;
+      const device::UpdateFormula& formula, absl::Span<const device::UpdateTensor> tensors) override;
   absl::StatusOr<std::unique_ptr<device::StatisticTable>> MakeStatisticTable(
       absl::Span<const device::StatisticTensor> tensors) override;
   absl::StatusOr<std::unique_ptr<device::OutputTable>> MakeOutputTable(
@@ -41,8 +41,8 @@ class WrittenStepMath final : public device::StepMath {
                           double* sums) override;
   absl::Status FindClip(device::Stream& stream, const double* sums, int64_t count, double denominator, double max_norm,
                         float* clip) override;
-  absl::Status Update(device::Stream& stream, const device::UpdateTable& tensors, const device::UpdateFormula& formula,
-                      const device::UpdateScalars& scalars, const float* clip) override;
+  absl::Status Update(device::Stream& stream, const device::UpdateTable& tensors, const device::UpdateScalars& scalars,
+                      const float* clip) override;
   absl::Status MoveStatistics(device::Stream& stream, const device::StatisticTable& tensors,
                               const double* means) override;
   absl::Status AddOutputs(device::Stream& stream, const device::OutputTable& outputs, double* totals) override;

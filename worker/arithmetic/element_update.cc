@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <vector>
 
 namespace lockstep::worker {
 namespace {
@@ -26,6 +27,8 @@ void UpdateElements(const device::UpdateFormula& formula, const device::UpdateSc
   static const UpdateFunction update_elements = BestUpdate();
   UpdateArrays moving = arrays;
   if (scalars.copies_average) moving.average = nullptr;
+  std::vector<double> scratch(static_cast<size_t>(ScratchDoubles(formula, arrays.count, arrays.shape)));
+  moving.scratch = scratch.data();
   update_elements(formula, scalars, moving);
   if (arrays.average != nullptr && scalars.copies_average) std::copy_n(arrays.value, arrays.count, arrays.average);
 }

@@ -13,6 +13,8 @@ namespace lockstep::worker {
 
 // Updates values and slots in place. Then moves the average towards the new value, or copies it with
 // `scalars.copies_average`.
+// REQUIRES: the arrays are those of a whole parameter if the formula goes by norms (norm_formulas.h), whose scratch is
+// not used.
 void UpdateElements(const device::UpdateFormula& formula, const device::UpdateScalars& scalars,
                     const UpdateArrays& arrays);
 

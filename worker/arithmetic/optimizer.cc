@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "common/graph/schedule.h"
+#include "common/math/math.h"
+#include "common/math/power.h"
 
 namespace lockstep::worker {
 
@@ -41,14 +43,27 @@ UpdateScalars MakeUpdateScalars(const UpdateRule& rule, const UpdatePlace& place
   s.step_size = static_cast<float>(lr / (1.0 - IntegerPower(o.beta1, step + 1)));
   s.correction2 = static_cast<float>(std::sqrt(1.0 - IntegerPower(o.beta2, step + 1)));
   s.epsilon = static_cast<float>(o.epsilon);
+  if (o.kind == OptimizerKind::kLamb) {
+    s.step_size = static_cast<float>(1.0 / (1.0 - IntegerPower(o.beta1, step + 1)));
+    s.decay = 1;
+  }
+  if (o.kind == OptimizerKind::kAdafactor) {
+    const auto t = static_cast<double>(step + 1);
+    s.lr = static_cast<float>(std::min(lr, 1.0 / SquareRoot(t)));
+    s.one_minus_beta2 = static_cast<float>(Pow(t, o.beta2_decay));
+    s.least_square = static_cast<float>(o.epsilon * o.epsilon);
+    s.min_scale = static_cast<float>(o.min_scale);
+    s.max_rms = static_cast<float>(o.max_rms);
+  }
   return s;
 }
 
 device::UpdateFormula FormulaOf(const OptimizerRule& rule) {
   using Kind = device::UpdateFormula::Kind;
-  const bool by_factor = rule.kind == OptimizerKind::kAdamW || rule.kind == OptimizerKind::kLion;
+  const bool into_gradient = rule.kind == OptimizerKind::kSgd || rule.kind == OptimizerKind::kAdam ||
+                             rule.kind == OptimizerKind::kRmsProp || rule.kind == OptimizerKind::kAdagrad;
   const bool keeps_momentum = rule.kind == OptimizerKind::kSgd || rule.kind == OptimizerKind::kRmsProp;
-  device::UpdateFormula formula{.decays = !by_factor && rule.weight_decay != 0,
+  device::UpdateFormula formula{.decays = into_gradient && rule.weight_decay != 0,
                                 .momentum = keeps_momentum && rule.momentum != 0,
                                 .nesterov = rule.nesterov};
   switch (rule.kind) {
@@ -67,6 +82,12 @@ device::UpdateFormula FormulaOf(const OptimizerRule& rule) {
       break;
     case OptimizerKind::kLion:
       formula.kind = Kind::kLion;
+      break;
+    case OptimizerKind::kLamb:
+      formula.kind = Kind::kLamb;
+      break;
+    case OptimizerKind::kAdafactor:
+      formula.kind = Kind::kAdafactor;
       break;
   }
   return formula;

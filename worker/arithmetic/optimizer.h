@@ -1,7 +1,8 @@
 // Stage 6, the arithmetic: the update that takes the state from step s to s + 1, given the reduced gradients, by the
-// formulas of torch.optim (SGD, Adam, AdamW, RMSprop, Adagrad) or of Lion. All is element-wise, in float32 without
-// contraction, with scalars computed once per step in float64 without libm: every rank computes the same bits, whatever
-// part of a parameter it updates.
+// formulas of torch.optim (SGD, Adam, AdamW, RMSprop, Adagrad, Adafactor), of Lion or of LAMB. All is in float32
+// without contraction, with scalars computed once per step in float64 without libm: every rank computes the same bits.
+// Most formulas are element-wise, so that any part of a parameter can be updated alone; LAMB and Adafactor need all of
+// it.
 //
 // A step is: reduced sums -> sum of squares (when clipping) -> MakeUpdateScalars -> for each parameter UpdateElements
 // (element_update.h) or the device's StepMath. DecideOnNan decides from the reduced non-finite flag whether a step is

@@ -1,6 +1,7 @@
 // The optimizer formulas for a single element, as in torch.optim. CPU loops and GPU kernels call the same functions.
 // All compute in float32 without contraction; the scalars were computed once per step in float64
 // (worker/arithmetic/optimizer.h).
+// Formulas that need sums over a whole parameter are in norm_formulas.h.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_ARITHMETIC_UPDATE_FORMULAS_H_
@@ -21,6 +22,9 @@ struct UpdateFormula {
     kRmsProp,  // one slot, two with momentum
     kAdagrad,  // one slot
     kLion,     // one slot; weight decay is decoupled
+    // By sums over the whole parameter:
+    kLamb,       // two slots
+    kAdafactor,  // a matrix: two slots, one per row and one per column; else one. Weight decay is decoupled
   };
   Kind kind = Kind::kSgd;
   bool decays = false;    // adds weight_decay * parameter to the gradient
@@ -28,25 +32,43 @@ struct UpdateFormula {
   bool nesterov = false;  // sgd, with momentum
 };
 
+// The last two dimensions of a parameter, which is one matrix after another. No columns: it has fewer dimensions.
+struct MatrixShape {
+  int64_t rows = 0;
+  int64_t columns = 0;
+};
+
 // The scalars of an update, the same for all elements of a parameter. The float members are rounded once from float64.
 struct UpdateScalars {
   float denominator = 1;   // divides the reduced sum of gradients
   float clip = 1;          // multiplies the mean gradient
   bool clips = false;      // false: `clip` is 1
-  float weight_decay = 0;  // all but adamw and lion: gradient += weight_decay * parameter
-  float lr = 0;            // all but adam
+  float weight_decay = 0;  // gradient += weight_decay * parameter; lamb: direction += weight_decay * parameter
+  float lr = 0;            // all but adam; adafactor: at most 1 / sqrt(t)
   float momentum = 0;      // sgd, rmsprop
-  float decay = 1;         // adamw, lion: 1 - lr * weight_decay, multiplies the parameter
+  float decay = 1;         // adamw, lion, adafactor: 1 - lr * weight_decay, multiplies the parameter
   float beta1 = 0;         // lion
   float one_minus_beta1 = 0;
   float beta2 = 0;
   float one_minus_beta2 = 0;
-  float step_size = 0;    // adam: lr / (1 - beta1^t)
-  float correction2 = 1;  // adam: sqrt(1 - beta2^t)
+  float step_size = 0;    // adam: lr / (1 - beta1^t); lamb: 1 / (1 - beta1^t)
+  float correction2 = 1;  // adam, lamb: sqrt(1 - beta2^t)
   float epsilon = 0;
+  bool scales = true;           // lamb: the step has the parameter's length, times lr
+  float least_square = 0;       // adafactor: epsilon^2
+  float min_scale = 0;          // adafactor
+  float max_rms = 1;            // adafactor
   bool copies_average = false;  // the average of the parameters is set to the new value
   float average_rate = 0;       // else average += average_rate * (value - average)
 };
+
+// The scalars of a parameter whose weights do not decay.
+LS_HD [[gnu::always_inline]] inline UpdateScalars WithoutDecay(UpdateScalars s) {
+  s.weight_decay = 0;
+  s.decay = 1;
+  s.scales = false;
+  return s;
+}
 
 // The mean gradient, clipped. Without clipping the factor is 1, which changes no bit.
 LS_HD [[gnu::always_inline]] inline float MeanGradient(const UpdateScalars& s, float sum) {

@@ -1,6 +1,8 @@
 // LS_CODE is the instruction set that this is compiled for: see BUILD.bazel.
 #include "worker/arithmetic/update_loops.h"
 
+#include "worker/arithmetic/norm_loops.h"
+
 namespace lockstep::worker::LS_CODE {
 namespace {
 
@@ -113,6 +115,9 @@ void UpdateByKind(const UpdateFormula& formula, const UpdateScalars& scalars, co
       return Adagrad<kDecays, kAverages>(scalars, arrays);
     case UpdateFormula::Kind::kLion:
       return Lion<kAverages>(scalars, arrays);
+    case UpdateFormula::Kind::kLamb:
+    case UpdateFormula::Kind::kAdafactor:
+      return UpdateByNorms(formula, scalars, arrays);
   }
 }
 

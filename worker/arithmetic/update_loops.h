@@ -11,18 +11,28 @@
 
 namespace lockstep::worker {
 
-// The arrays that one parameter's update reads and writes, `count` elements each. Unused slots are null, and so is the
-// average when the job keeps none.
+// The arrays that one parameter's update reads and writes: `count` elements each, except adafactor's slots of a matrix,
+// which have one per row and one per column. Unused slots are null, and so is the average when the job keeps none.
 struct UpdateArrays {
   int64_t count = 0;
   float* value = nullptr;
   const float* gradient = nullptr;
   float* slots[2] = {};
   float* average = nullptr;
+  device::MatrixShape shape = {};
+  double* scratch = nullptr;  // of ScratchDoubles
 };
 
+// The length of Scratch for a parameter's update, in doubles.
+constexpr int64_t ScratchDoubles(const device::UpdateFormula& formula, int64_t count,
+                                 const device::MatrixShape& shape) {
+  if (formula.kind != device::UpdateFormula::Kind::kAdafactor || shape.columns == 0) return 0;
+  // Sums of columns, those of a block of rows, and a float of every matrix.
+  return 2 * shape.columns + (count / (shape.rows * shape.columns) + 1) / 2;
+}
+
 // Updates values and slots in place, then the average. REQUIRES: the CPU has the instruction set; arrays do not
-// overlap.
+// overlap, and are those of a whole parameter if the formula goes by norms.
 namespace portable {
 void UpdateElements(const device::UpdateFormula& formula, const device::UpdateScalars& scalars,
                     const UpdateArrays& arrays);

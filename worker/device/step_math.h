@@ -5,8 +5,8 @@
 //
 // Every call only queues work in `stream`. All pointers, those to scalars included, are to device memory, aligned to
 // their type; tables and scalars passed by value are copied by the call. The formulas are those of exact_formulas.h and
-// update_formulas.h. All devices compute the same bits, except for SumSquares, whose order within a block is the
-// device's own.
+// update_formulas.h; norm_formulas.h has the order of the sums that updates need. All devices compute the same bits,
+// except for SumSquares, whose order within a block is the device's own.
 //
 // Invariants
 //   * Results are a function of the arguments alone: not of the stream, the partition of work, or the device's size.
@@ -36,14 +36,15 @@ struct TensorRange {
   int32_t index = 0;  // index of the tensor's exponent, magnitude and sum of squares
 };
 
-// One parameter with the arrays of its update, `size` elements each, which do not overlap.
+// One parameter with the arrays of its update, which do not overlap: `size` elements each, except adafactor's slots.
 struct UpdateTensor {
   int64_t size = 0;
   float* value = nullptr;
   const float* gradient = nullptr;  // the reduced sum, before division by UpdateScalars::denominator
   float* slots[2] = {};             // null: unused by the formula
   float* average = nullptr;         // null: the job keeps no average
-  bool decays = true;               // false: updated with weight_decay 0 and decay 1
+  bool decays = true;               // false: updated with the scalars of WithoutDecay
+  MatrixShape shape = {};
 };
 
 // A running statistic of the model.
@@ -90,7 +91,9 @@ class StepMath {
 
   // REQUIRES: ranges ascend and do not overlap, and indices are unique. ResourceExhausted names the size.
   virtual absl::StatusOr<std::unique_ptr<TensorTable>> MakeTensorTable(absl::Span<const TensorRange> ranges) = 0;
-  virtual absl::StatusOr<std::unique_ptr<UpdateTable>> MakeUpdateTable(absl::Span<const UpdateTensor> tensors) = 0;
+  // For updates by `formula`.
+  virtual absl::StatusOr<std::unique_ptr<UpdateTable>> MakeUpdateTable(const UpdateFormula& formula,
+                                                                       absl::Span<const UpdateTensor> tensors) = 0;
   virtual absl::StatusOr<std::unique_ptr<StatisticTable>> MakeStatisticTable(
       absl::Span<const StatisticTensor> tensors) = 0;
   virtual absl::StatusOr<std::unique_ptr<OutputTable>> MakeOutputTable(absl::Span<const PassOutput> outputs) = 0;
@@ -121,8 +124,8 @@ class StepMath {
 
   // Updates every tensor in place, then moves its average towards the new value, or copies it with copies_average.
   // `clip`: replaces scalars.clip; null: scalars.clip is used.
-  virtual absl::Status Update(Stream& stream, const UpdateTable& tensors, const UpdateFormula& formula,
-                              const UpdateScalars& scalars, const float* clip) = 0;
+  virtual absl::Status Update(Stream& stream, const UpdateTable& tensors, const UpdateScalars& scalars,
+                              const float* clip) = 0;
   // Moves every element of the statistics towards its mean (MovedStatistic). `means`: one per element, tensor by
   // tensor.
   virtual absl::Status MoveStatistics(Stream& stream, const StatisticTable& tensors, const double* means) = 0;

@@ -6,8 +6,9 @@ absl::StatusOr<std::unique_ptr<TensorTable>> WrappedStepMath::MakeTensorTable(ab
   return inner_->MakeTensorTable(ranges);
 }
 
-absl::StatusOr<std::unique_ptr<UpdateTable>> WrappedStepMath::MakeUpdateTable(absl::Span<const UpdateTensor> tensors) {
-  return inner_->MakeUpdateTable(tensors);
+absl::StatusOr<std::unique_ptr<UpdateTable>> WrappedStepMath::MakeUpdateTable(const UpdateFormula& formula,
+                                                                              absl::Span<const UpdateTensor> tensors) {
+  return inner_->MakeUpdateTable(formula, tensors);
 }
 
 absl::StatusOr<std::unique_ptr<StatisticTable>> WrappedStepMath::MakeStatisticTable(
@@ -60,10 +61,9 @@ absl::Status WrappedStepMath::FindClip(Stream& stream, const double* sums, int64
                 [=, this](Stream& inner) { return inner_->FindClip(inner, sums, count, denominator, max_norm, clip); });
 }
 
-absl::Status WrappedStepMath::Update(Stream& stream, const UpdateTable& tensors, const UpdateFormula& formula,
-                                     const UpdateScalars& scalars, const float* clip) {
-  return queue_(stream,
-                [=, this, &tensors](Stream& inner) { return inner_->Update(inner, tensors, formula, scalars, clip); });
+absl::Status WrappedStepMath::Update(Stream& stream, const UpdateTable& tensors, const UpdateScalars& scalars,
+                                     const float* clip) {
+  return queue_(stream, [=, this, &tensors](Stream& inner) { return inner_->Update(inner, tensors, scalars, clip); });
 }
 
 absl::Status WrappedStepMath::MoveStatistics(Stream& stream, const StatisticTable& tensors, const double* means) {

@@ -23,7 +23,8 @@ class WrappedStepMath final : public StepMath {
   WrappedStepMath(StepMath* inner, Queue queue) : inner_(inner), queue_(std::move(queue)) {}
 
   absl::StatusOr<std::unique_ptr<TensorTable>> MakeTensorTable(absl::Span<const TensorRange> ranges) override;
-  absl::StatusOr<std::unique_ptr<UpdateTable>> MakeUpdateTable(absl::Span<const UpdateTensor> tensors) override;
+  absl::StatusOr<std::unique_ptr<UpdateTable>> MakeUpdateTable(const UpdateFormula& formula,
+                                                               absl::Span<const UpdateTensor> tensors) override;
   absl::StatusOr<std::unique_ptr<StatisticTable>> MakeStatisticTable(
       absl::Span<const StatisticTensor> tensors) override;
   absl::StatusOr<std::unique_ptr<OutputTable>> MakeOutputTable(absl::Span<const PassOutput> outputs) override;
@@ -38,8 +39,8 @@ class WrappedStepMath final : public StepMath {
   absl::Status SumSquares(Stream& stream, const TensorTable& tensors, const float* values, double* sums) override;
   absl::Status FindClip(Stream& stream, const double* sums, int64_t count, double denominator, double max_norm,
                         float* clip) override;
-  absl::Status Update(Stream& stream, const UpdateTable& tensors, const UpdateFormula& formula,
-                      const UpdateScalars& scalars, const float* clip) override;
+  absl::Status Update(Stream& stream, const UpdateTable& tensors, const UpdateScalars& scalars,
+                      const float* clip) override;
   absl::Status MoveStatistics(Stream& stream, const StatisticTable& tensors, const double* means) override;
   absl::Status AddOutputs(Stream& stream, const OutputTable& outputs, double* totals) override;
 

@@ -22,6 +22,11 @@ int GroupOf(const OptimizerRule& rule, const std::string& name) {
   return found == rule.groups.end() ? -1 : static_cast<int>(found - rule.groups.begin());
 }
 
+device::MatrixShape MatrixOf(const Shape& shape) {
+  if (shape.size() < 2) return {};
+  return {.rows = shape[shape.size() - 2], .columns = shape.back()};
+}
+
 }  // namespace
 
 std::vector<ParameterIndex> IndexParameters(const UpdateRule& rule, const StateLayout& layout,
@@ -31,7 +36,8 @@ std::vector<ParameterIndex> IndexParameters(const UpdateRule& rule, const StateL
     ParameterIndex& index = indices.emplace_back();
     index.value = layout.Find(name);
     for (const std::string& slot : SlotNames(rule.optimizer)) {
-      index.slots.push_back(layout.Find(absl::StrCat(slot, ".", name)));
+      const int found = layout.Find(absl::StrCat(slot, ".", name));
+      if (found >= 0) index.slots.push_back(found);
     }
     index.average = layout.Find(EmaName(name));
     index.exponent = layout.Find(ExponentName(name));
@@ -54,7 +60,8 @@ absl::StatusOr<ParameterUpdates> ParameterUpdates::Make(const UpdateRule& rule, 
                                 .value = state.floats(index.value),
                                 .gradient = gradients[t].values,
                                 .average = index.average >= 0 ? state.floats(index.average) : nullptr,
-                                .decays = index.decays};
+                                .decays = index.decays,
+                                .shape = MatrixOf(state.layout().tensors[static_cast<size_t>(index.value)].spec.shape)};
     for (size_t s = 0; s < index.slots.size(); ++s) tensor.slots[s] = state.floats(index.slots[s]);
     tensors[static_cast<size_t>(index.group + 1)].push_back(tensor);
   }
@@ -63,7 +70,7 @@ absl::StatusOr<ParameterUpdates> ParameterUpdates::Make(const UpdateRule& rule, 
     if (tensors[g].empty()) continue;
     Group& group = updates.groups_.emplace_back();
     group.rule = g == 0 ? rule : RuleOfGroup(rule, rule.optimizer.groups[g - 1]);
-    LS_ASSIGN_OR_RETURN(group.table, math.MakeUpdateTable(tensors[g]));
+    LS_ASSIGN_OR_RETURN(group.table, math.MakeUpdateTable(FormulaOf(group.rule.optimizer), tensors[g]));
   }
   return updates;
 }
@@ -72,7 +79,7 @@ absl::Status ParameterUpdates::Queue(device::Stream& stream, const UpdatePlace& 
                                      const float* clip) const {
   for (const Group& group : groups_) {
     const UpdateScalars scalars = MakeUpdateScalars(group.rule, place, denominator, norm);
-    LS_RETURN_IF_ERROR(math_->Update(stream, *group.table, FormulaOf(group.rule.optimizer), scalars, clip));
+    LS_RETURN_IF_ERROR(math_->Update(stream, *group.table, scalars, clip));
   }
   return absl::OkStatus();
 }

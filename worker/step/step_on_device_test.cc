@@ -162,14 +162,34 @@ TEST_CASE("step on a device: a step tells the norm of the gradient before it, as
 
 TEST_CASE("step on a device: every optimizer has the host's bits", "[step]") {
   const bool decays = GENERATE(false, true);
-  for (OptimizerRule rule : {OptimizerRule{.kind = OptimizerKind::kSgd},
-                             OptimizerRule{.kind = OptimizerKind::kSgd, .momentum = 0.9, .nesterov = true},
-                             OptimizerRule{.kind = OptimizerKind::kAdam},
-                             OptimizerRule{.kind = OptimizerKind::kRmsProp, .momentum = 0.9, .weight_decay = 0.01},
-                             OptimizerRule{.kind = OptimizerKind::kAdagrad, .weight_decay = 0.01},
-                             OptimizerRule{.kind = OptimizerKind::kLion, .weight_decay = 0.01}}) {
+  for (OptimizerRule rule :
+       {OptimizerRule{.kind = OptimizerKind::kSgd},
+        OptimizerRule{.kind = OptimizerKind::kSgd, .momentum = 0.9, .nesterov = true},
+        OptimizerRule{.kind = OptimizerKind::kAdam},
+        OptimizerRule{.kind = OptimizerKind::kRmsProp, .momentum = 0.9, .weight_decay = 0.01},
+        OptimizerRule{.kind = OptimizerKind::kAdagrad, .weight_decay = 0.01},
+        OptimizerRule{.kind = OptimizerKind::kLion, .weight_decay = 0.01}, OptimizerRule{.kind = OptimizerKind::kLamb},
+        OptimizerRule{.kind = OptimizerKind::kAdafactor, .epsilon = 1e-7}}) {
     if (decays) rule.weight_decay = 0.01;
     CheckEverywhere({.model = {.optimizer = rule}, .ranks = 2});
+  }
+}
+
+// Such an update needs sums over whole parameters, and every rank makes all of it.
+TEST_CASE("step on a device: updates by norms have the same bits for any number of ranks", "[step]") {
+  const auto kind = GENERATE(OptimizerKind::kLamb, OptimizerKind::kAdafactor);
+  SmallModelOptions model{.on_nan = OnNan::kSkipStep,
+                          .optimizer = {.kind = kind, .weight_decay = 0.1, .epsilon = 1e-7}};
+  model.groups = {{.parameters = {"*.bias"}, .lr = 0.05, .weight_decay = 0}};
+  const int64_t poisoned = GENERATE(-1, 3);
+  CAPTURE(static_cast<int>(kind), poisoned);
+  const Run expected = Train({.model = model, .ranks = 1, .steps = 12, .poisoned = poisoned})[0];
+  CHECK(expected.digests.front() != expected.digests.back());
+
+  for (const int ranks : {2, 3}) {
+    for (const Run& run : Train({.model = model, .ranks = ranks, .steps = 12, .poisoned = poisoned})) {
+      CHECK(run.digests == expected.digests);
+    }
   }
 }
 

@@ -212,6 +212,34 @@ TEST_CASE("state: the layout lists model, slots, exponents and the step", "[grap
   CHECK(Names(plain) == std::vector<std::string>{"fc1.weight", "fc1.bias", "lockstep.step"});
 }
 
+TEST_CASE("state: adafactor keeps a row and a column of a matrix, and all of a vector", "[graph]") {
+  MetaGraphRequest request = LenetRequest();
+  request.update.reduction = ReductionMode::kFast;
+  request.update.optimizer = {.kind = OptimizerKind::kAdafactor};
+  const StateLayout layout = MakeStateLayout(*BuildMetaGraph(request));
+  const auto shape_of = [&](const std::string& name) {
+    const int found = layout.Find(name);
+    return found < 0 ? Shape{-1} : layout.tensors[static_cast<size_t>(found)].spec.shape;
+  };
+  const Shape kernel = shape_of("conv1.weight");
+  const Shape matrix = shape_of("fc1.weight");
+  REQUIRE(kernel.size() == 4);
+
+  CHECK(shape_of("row_var.fc1.weight") == Shape{matrix[0], 1});
+  CHECK(shape_of("col_var.fc1.weight") == Shape{1, matrix[1]});
+  CHECK(shape_of("row_var.conv1.weight") == Shape{kernel[0], kernel[1], kernel[2], 1});
+  CHECK(shape_of("col_var.conv1.weight") == Shape{kernel[0], kernel[1], 1, kernel[3]});
+  CHECK(shape_of("variance.fc1.bias") == shape_of("fc1.bias"));
+  for (const char* absent : {"variance.fc1.weight", "row_var.fc1.bias", "col_var.fc1.bias", "exp_avg.fc1.bias"}) {
+    CHECK(layout.Find(absent) == -1);
+  }
+
+  request.update.optimizer = {.kind = OptimizerKind::kLamb};
+  const StateLayout lamb = MakeStateLayout(*BuildMetaGraph(request));
+  request.update.optimizer = {.kind = OptimizerKind::kAdam};
+  CHECK(Names(lamb) == Names(MakeStateLayout(*BuildMetaGraph(request))));
+}
+
 TEST_CASE("state: the averaged model is whole, and what is not averaged lies there under a second name", "[graph]") {
   MetaGraphRequest request = LenetRequest();
   request.model = {.architecture = "mlp", .outputs = 10, .hidden_sizes = {4}, .batch_norm = true};
@@ -320,6 +348,12 @@ TEST_CASE("metagraph: what does not fit is named", "[graph]") {
   request = LenetRequest();
   request.update.optimizer.momentum = 1.0;
   CHECK_THAT(message(request), Contains("momentum"));
+  request.update.optimizer = {.kind = OptimizerKind::kAdafactor, .epsilon = 1e-20};
+  CHECK_THAT(message(request), Contains("the square of epsilon 1e-20"));
+  request.update.optimizer = {.kind = OptimizerKind::kAdafactor, .beta2_decay = 0.5};
+  CHECK_THAT(message(request), Contains("beta2_decay 0.5"));
+  request.update.optimizer = {.kind = OptimizerKind::kAdafactor, .max_rms = 1e-60};
+  CHECK_THAT(message(request), Contains("max_rms 1e-60"));
 }
 
 TEST_CASE("evaluation: the graph is masked and counts", "[graph]") {

@@ -48,6 +48,13 @@ CASES = {
     "lion_decay": (Lion, dict(lr=0.02, betas=(0.95, 0.98), weight_decay=0.1), 0.5),
 }
 
+# Adafactor needs the shape of the parameter.
+SHAPED = {
+    "adafactor_vector": ((6,), dict(lr=0.01), None),
+    "adafactor_matrix": ((2, 3), dict(lr=0.02), None),
+    "adafactor_matrices": ((2, 3, 4), dict(lr=0.5, beta2_decay=-0.6, eps=(1e-5, 0.75), d=0.5, weight_decay=0.1), 0.75),
+}
+
 # Averages beside one of the cases: the decay, and the first update (from 1) after which the average is updated. Before
 # that the line shows the parameter.
 AVERAGES = {
@@ -84,6 +91,16 @@ def main():
                 torch.nn.utils.clip_grad_norm_([parameter], clip)
             optimizer.step()
             print(name, step + 1, *("%.9g" % v for v in parameter.tolist()))
+    for name, (shape, arguments, clip) in SHAPED.items():
+        size = torch.Size(shape).numel()
+        parameter = torch.nn.Parameter(torch.tensor([initial(i) for i in range(size)], dtype=torch.float32).view(shape))
+        optimizer = torch.optim.Adafactor([parameter], foreach=False, **arguments)
+        for step in range(STEPS):
+            parameter.grad = torch.tensor([gradient(step, i) for i in range(size)], dtype=torch.float32).view(shape)
+            if clip is not None:
+                torch.nn.utils.clip_grad_norm_([parameter], clip)
+            optimizer.step()
+            print(name, step + 1, *("%.9g" % v for v in parameter.flatten().tolist()))
     for name, (case, decay, first) in AVERAGES.items():
         kind, arguments, _ = CASES[case]
         model = torch.nn.Module()

@@ -149,10 +149,7 @@ template <typename Formula>
 __global__ void UpdateKernel(const UpdateChunk* chunks, UpdateScalars scalars, const float* clip) {
   const UpdateChunk chunk = chunks[blockIdx.x];
   if (clip != nullptr) scalars.clip = *clip;
-  if (!chunk.decays) {
-    scalars.weight_decay = 0;
-    scalars.decay = 1;
-  }
+  if (!chunk.decays) scalars = WithoutDecay(scalars);
   ForChunk(chunk.size, [&](int32_t i) {
     const float moved = Formula::Update(scalars, chunk, i);
     chunk.value[i] = moved;

@@ -1,46 +1,20 @@
 #include "worker/device/cuda/step_math.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "common/status/status_macros.h"
+#include "worker/device/cuda/norm_updates.h"
 #include "worker/device/cuda/runtime/code.h"
 #include "worker/device/cuda/runtime/cuda_stream.h"
 #include "worker/device/cuda/runtime/launch.h"
 #include "worker/device/cuda/step_kernels.h"
+#include "worker/device/cuda/uploaded_rows.h"
 
 namespace lockstep::device::cuda {
 namespace {
-
-// Rows in device memory.
-template <typename Row>
-class UploadedRows {
- public:
-  static absl::StatusOr<UploadedRows> Upload(absl::Span<const Row> rows) {
-    UploadedRows result;
-    LS_ASSIGN_OR_RETURN(result.buffer_, NewDeviceBuffer(rows.size() * sizeof(Row)));
-    LS_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, NewCudaStream());
-    LS_RETURN_IF_ERROR(stream->CopyToDevice(result.buffer_->address(), reinterpret_cast<const std::byte*>(rows.data()),
-                                            rows.size() * sizeof(Row)));
-    LS_RETURN_IF_ERROR(stream->Synchronize());
-    result.count_ = static_cast<int64_t>(rows.size());
-    return result;
-  }
-  Row* get() const { return reinterpret_cast<Row*>(buffer_->address()); }
-  int64_t count() const { return count_; }
-  LaunchShape one_block_each() const { return {.blocks = {static_cast<unsigned>(count_)}, .threads = {kStepThreads}}; }
-
- private:
-  std::unique_ptr<Buffer> buffer_;
-  int64_t count_ = 0;
-};
-
-// Calls fn(offset, size) for the chunks of `size` elements.
-template <typename F>
-void ForEachChunk(int64_t size, F fn) {
-  for (int64_t at = 0; at < size; at += kChunk) fn(at, static_cast<int32_t>(std::min(kChunk, size - at)));
-}
 
 class CudaTensors final : public TensorTable {
  public:
@@ -73,7 +47,9 @@ class CudaTensors final : public TensorTable {
 
 class CudaUpdates final : public UpdateTable {
  public:
+  UpdateFormula formula;
   UploadedRows<UpdateChunk> chunks;
+  std::optional<NormUpdates> by_norms;  // then the chunks are empty
 };
 
 // Tensors, and where each begins in a run of all of their elements.
@@ -117,6 +93,9 @@ UpdateLaunch KernelBy(const UpdateFormula& f) {
       return &UpdateKernel<AdagradFormula<kDecays>>;
     case UpdateFormula::Kind::kLion:
       return &UpdateKernel<LionFormula>;
+    case UpdateFormula::Kind::kLamb:
+    case UpdateFormula::Kind::kAdafactor:
+      break;  // by norms
   }
   return nullptr;
 }
@@ -129,7 +108,14 @@ class CudaStepMath final : public StepMath {
     return CudaTensors::Make(ranges);
   }
 
-  absl::StatusOr<std::unique_ptr<UpdateTable>> MakeUpdateTable(absl::Span<const UpdateTensor> tensors) override {
+  absl::StatusOr<std::unique_ptr<UpdateTable>> MakeUpdateTable(const UpdateFormula& formula,
+                                                               absl::Span<const UpdateTensor> tensors) override {
+    auto table = std::make_unique<CudaUpdates>();
+    table->formula = formula;
+    if (GoesByNorms(formula)) {
+      LS_ASSIGN_OR_RETURN(table->by_norms, NormUpdates::Make(formula, tensors));
+      return table;
+    }
     std::vector<UpdateChunk> chunks;
     for (const UpdateTensor& tensor : tensors) {
       const auto part = [](auto* run, int64_t at) { return run == nullptr ? nullptr : run + at; };
@@ -142,7 +128,6 @@ class CudaStepMath final : public StepMath {
                           .decays = tensor.decays});
       });
     }
-    auto table = std::make_unique<CudaUpdates>();
     LS_ASSIGN_OR_RETURN(table->chunks, UploadedRows<UpdateChunk>::Upload(chunks));
     return table;
   }
@@ -210,11 +195,13 @@ class CudaStepMath final : public StepMath {
     return Launch(HandleOf(stream), LaunchShape(), &FindClipKernel, sums, count, denominator, max_norm, clip);
   }
 
-  absl::Status Update(Stream& stream, const UpdateTable& tensors, const UpdateFormula& formula,
-                      const UpdateScalars& scalars, const float* clip) override {
-    const UploadedRows<UpdateChunk>& chunks = static_cast<const CudaUpdates&>(tensors).chunks;
+  absl::Status Update(Stream& stream, const UpdateTable& tensors, const UpdateScalars& scalars,
+                      const float* clip) override {
+    const auto& table = static_cast<const CudaUpdates&>(tensors);
+    if (table.by_norms.has_value()) return table.by_norms->Queue(HandleOf(stream), scalars, clip);
+    const UploadedRows<UpdateChunk>& chunks = table.chunks;
     if (chunks.count() == 0) return absl::OkStatus();
-    return Launch(HandleOf(stream), chunks.one_block_each(), KernelOf(formula), chunks.get(), scalars, clip);
+    return Launch(HandleOf(stream), chunks.one_block_each(), KernelOf(table.formula), chunks.get(), scalars, clip);
   }
 
   absl::Status MoveStatistics(Stream& stream, const StatisticTable& tensors, const double* means) override {

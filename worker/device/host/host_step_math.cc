@@ -10,7 +10,7 @@
 namespace lockstep::device {
 namespace {
 
-// A table is what it was made from.
+// A table is what it was made from; of updates with their formula.
 template <typename Table, typename Row>
 class HostTable final : public Table {
  public:
@@ -21,7 +21,17 @@ class HostTable final : public Table {
   const std::vector<Row> rows_;
 };
 using HostTensors = HostTable<TensorTable, TensorRange>;
-using HostUpdates = HostTable<UpdateTable, UpdateTensor>;
+class HostUpdates final : public UpdateTable {
+ public:
+  HostUpdates(const UpdateFormula& formula, absl::Span<const UpdateTensor> rows)
+      : formula_(formula), rows_(rows.begin(), rows.end()) {}
+  const UpdateFormula& formula() const { return formula_; }
+  const std::vector<UpdateTensor>& rows() const { return rows_; }
+
+ private:
+  const UpdateFormula formula_;
+  const std::vector<UpdateTensor> rows_;
+};
 using HostStatistics = HostTable<StatisticTable, StatisticTensor>;
 using HostOutputs = HostTable<OutputTable, PassOutput>;
 
@@ -40,8 +50,9 @@ class HostStepMath final : public StepMath {
   absl::StatusOr<std::unique_ptr<TensorTable>> MakeTensorTable(absl::Span<const TensorRange> ranges) override {
     return std::make_unique<HostTensors>(ranges);
   }
-  absl::StatusOr<std::unique_ptr<UpdateTable>> MakeUpdateTable(absl::Span<const UpdateTensor> tensors) override {
-    return std::make_unique<HostUpdates>(tensors);
+  absl::StatusOr<std::unique_ptr<UpdateTable>> MakeUpdateTable(const UpdateFormula& formula,
+                                                               absl::Span<const UpdateTensor> tensors) override {
+    return std::make_unique<HostUpdates>(formula, tensors);
   }
   absl::StatusOr<std::unique_ptr<StatisticTable>> MakeStatisticTable(
       absl::Span<const StatisticTensor> tensors) override {
@@ -107,20 +118,19 @@ class HostStepMath final : public StepMath {
     return absl::OkStatus();
   }
 
-  absl::Status Update(Stream&, const UpdateTable& tensors, const UpdateFormula& formula, const UpdateScalars& scalars,
-                      const float* clip) override {
+  absl::Status Update(Stream&, const UpdateTable& tensors, const UpdateScalars& scalars, const float* clip) override {
     UpdateScalars decaying = scalars;
     if (clip != nullptr) decaying.clip = *clip;
-    UpdateScalars keeping = decaying;
-    keeping.weight_decay = 0;
-    keeping.decay = 1;
+    const UpdateScalars keeping = WithoutDecay(decaying);
+    const UpdateFormula& formula = static_cast<const HostUpdates&>(tensors).formula();
     for (const UpdateTensor& tensor : RowsOf<HostUpdates>(tensors)) {
       worker::UpdateElements(formula, tensor.decays ? decaying : keeping,
                              {.count = tensor.size,
                               .value = tensor.value,
                               .gradient = tensor.gradient,
                               .slots = {tensor.slots[0], tensor.slots[1]},
-                              .average = tensor.average});
+                              .average = tensor.average,
+                              .shape = tensor.shape});
     }
     return absl::OkStatus();
   }
