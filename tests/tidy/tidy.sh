@@ -172,6 +172,8 @@ links() {
   done
 }
 
+pages_without_place() { docs/site.sh --check 2>&1 || true; }
+
 # What a run leaves behind is easily committed with the rest.
 root_entries() {
   git ls-files | cut -d/ -f1 | sort -u |
@@ -202,6 +204,7 @@ rule 'no weak symbols in files of one instruction set' weak_symbols
 rule 'attributes are parsed once' raw_attributes
 rule 'links lead somewhere' links
 rule 'the root holds the project alone' root_entries
+rule 'every page has its place' pages_without_place
 rule 'the wall clock is waited by nowhere' wall_clock
 rule 'clang-format' formatting
 echo "$passed passed, $failed failed"
