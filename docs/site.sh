@@ -38,9 +38,20 @@ findings=$(check)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp docs/mkdocs.yml "$work"
-mapfile -t files < <(git ls-files '*.md' 'docs/pictures/*.svg')
-for file in "${files[@]}"; do
+# Pages and pictures, and the sources that pages link to.
+{
+  git ls-files '*.md' 'docs/pictures/*.svg'
+  git ls-files '*.md' | while read -r page; do
+    { grep -oE '\]\([^)#: ]+' "$page" || true; } | sed 's/^](//' | while read -r target; do
+      target=$(realpath -m --relative-to=. "$(dirname "$page")/$target")
+      [ ! -f "$target" ] || echo "$target"
+    done
+  done
+} | sort -u | while read -r file; do
   install -D -m 644 "$file" "$work/pages/$file"
 done
-mkdocs build --strict --quiet --clean --config-file "$work/mkdocs.yml" --site-dir "$out"
+if ! mkdocs build --strict --clean --config-file "$work/mkdocs.yml" --site-dir "$out" > "$work/log" 2>&1; then
+  grep -vE 'INFO' "$work/log" >&2
+  exit 1
+fi
 echo "$out/index.html"
