@@ -49,6 +49,7 @@ struct Scores {
   int64_t padded = 0;
   std::set<std::string> wide;                    // values that get more columns
   std::set<size_t> losses;                       // nodes that take labels
+  std::set<size_t> sums;                         // nodes that add up values of which both have to get more columns
   std::map<size_t, size_t> by_weights;           // products that sum over classes: the operand that is the weights
   std::map<size_t, int64_t> cut;                 // nodes whose result is cut off: along which axis
   std::map<size_t, std::vector<Node>> in_front;  // what is added
@@ -103,6 +104,11 @@ class Padder {
         if (!Follow(reader, value, &scores, &open)) return std::nullopt;
       }
     }
+    for (const size_t sum : scores.sums) {
+      for (const std::string& input : graph_.nodes[sum].inputs) {
+        if (scores.wide.count(input) == 0) return std::nullopt;
+      }
+    }
     return scores.losses.empty() ? std::nullopt : std::optional<Scores>(std::move(scores));
   }
 
@@ -112,6 +118,11 @@ class Padder {
     const Node& node = graph_.nodes[at];
     switch (node.op) {
       case OpType::kReshape:
+        open->push_back(node.outputs[0]);
+        return true;
+      case OpType::kAdd:  // the gradients of two losses
+        if (ShapeOf(node.inputs[0]) != ShapeOf(node.inputs[1])) return false;
+        scores->sums.insert(at);
         open->push_back(node.outputs[0]);
         return true;
       case OpType::kSoftmaxCrossEntropyLoss:
