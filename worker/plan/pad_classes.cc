@@ -218,14 +218,15 @@ class Padder {
     return name;
   }
 
-  // The labels, where one that is no class is beyond the padded ones, too.
-  std::string Labels(const std::string& labels, size_t before, Scores* scores) {
+  // The labels, where one that is no class is beyond the padded ones, too; the `number`th that the losses take, from 0.
+  std::string Labels(const std::string& labels, size_t number, size_t before, Scores* scores) {
+    const std::string of = number == 0 ? "" : absl::StrCat(".", number);
     const ValueInfo info = graph_.values.at(labels);
     const std::string least = Number(scores->classes, info.dtype, "classes", *scores);
     const std::string none = Number(scores->padded, info.dtype, "no_class", *scores);
-    const std::string known = Named(*scores, "known");
+    const std::string known = Named(*scores, absl::StrCat("known", of));
     graph_.values[known] = {DType::kBool, info.shape};
-    const std::string kept = Named(*scores, "labels");
+    const std::string kept = Named(*scores, absl::StrCat("labels", of));
     graph_.values[kept] = info;
     std::vector<Node>& nodes = scores->in_front[before];
     nodes.push_back({known, OpType::kLess, {labels, least}, {known}, NoAttributes{}});
@@ -265,7 +266,7 @@ class Padder {
     for (const size_t at : scores.losses) {
       std::string& labels =
           graph_.nodes[at].inputs[graph_.nodes[at].op == OpType::kSoftmaxCrossEntropyLossGrad ? 2 : 1];
-      if (kept.count(labels) == 0) kept[labels] = Labels(labels, at, &scores);
+      if (kept.count(labels) == 0) kept.emplace(labels, Labels(labels, kept.size(), at, &scores));
       labels = kept[labels];
     }
     for (const std::string& value : scores.wide) graph_.values.at(value).shape.back() = scores.padded;
