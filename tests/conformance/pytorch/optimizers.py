@@ -52,7 +52,7 @@ CASES = {
 SHAPED = {
     "adafactor_vector": ((6,), dict(lr=0.01), None),
     "adafactor_matrix": ((2, 3), dict(lr=0.02), None),
-    "adafactor_matrices": ((2, 3, 4), dict(lr=0.5, beta2_decay=-0.6, eps=(1e-5, 0.75), d=0.5, weight_decay=0.1), 0.75),
+    "adafactor_matrices": ((2, 3, 4), dict(lr=0.5, beta2_decay=-0.6, eps=(1e-5, 0.75), d=1.125, weight_decay=0.1), 0.75),
 }
 
 # Averages beside one of the cases: the decay, and the first update (from 1) after which the average is updated. Before
