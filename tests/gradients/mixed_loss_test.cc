@@ -72,7 +72,7 @@ void Put(Tensor& tensor, const Tensor& from) {
   std::memcpy(tensor.data(), from.data(), static_cast<size_t>(from.byte_size()));
 }
 
-std::unique_ptr<GraphRunner> MixedRunner(const Graph& graph, Dice& dice) {
+std::unique_ptr<GraphRunner> MixedRunner(const Graph& graph, CaseNumbers& dice) {
   auto runner = GraphRunner::Make(graph).value();
   Put(runner->value("x"), dice.Uniform({kSamples, kFeatures}));
   Put(runner->value("table"), dice.Uniform({kFeatures, kClasses}));
@@ -92,7 +92,7 @@ TEST_CASE("mixed loss: both labels count by their shares, smoothed or ignored as
   const double smoothing = GENERATE(0.0, 0.2);
   const bool column = GENERATE(false, true);
   CAPTURE(seed, smoothing, column);
-  Dice dice(seed);
+  CaseNumbers dice(seed);
   const Graph graph = MakeTrainingGraph(LinearModel(smoothing, column)).value().graph;
   const auto runner = MixedRunner(graph, dice);
   runner->value("labels").elements<int64_t>()[2] = kIgnored;
@@ -125,7 +125,7 @@ TEST_CASE("mixed loss: both labels count by their shares, smoothed or ignored as
 
 TEST_CASE("mixed loss: its gradient is its slope", "[loss]") {
   const double smoothing = GENERATE(0.0, 0.2);
-  Dice dice(5);
+  CaseNumbers dice(5);
   const Graph graph = MakeTrainingGraph(LinearModel(smoothing, false)).value().graph;
   const auto runner = MixedRunner(graph, dice);
   const auto table = runner->value("table").elements<double>();
@@ -154,7 +154,7 @@ TEST_CASE("mixed loss: a share of 1 is the loss of the label alone, and float32 
   plain.loss.mixes_labels = false;
   const auto run = [](const MetaGraph& metagraph, float share) {
     auto runner = GraphRunner::Make(MakeTrainingGraph(metagraph).value().graph).value();
-    Dice dice(9);
+    CaseNumbers dice(9);
     for (const char* const name : {"x", "table"}) {
       for (float& value : runner->value(name).elements<float>()) value = static_cast<float>(dice.Unit());
     }
