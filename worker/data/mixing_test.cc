@@ -58,12 +58,20 @@ struct SeenSample {
   friend bool operator==(const SeenSample&, const SeenSample&) = default;
 };
 
-std::vector<SeenSample> SeenMixed(const Mixing& mixing, int64_t step, int64_t shard, int64_t shards) {
+// `given`: the batches lie in memory that the reader was given.
+std::vector<SeenSample> SeenMixed(const Mixing& mixing, int64_t step, int64_t shard, int64_t shards,
+                                  bool given = false) {
   const NumberedImages source;
+  std::vector<Tensor> memory;
   const SampleStream stream(3, source.num_samples());
   BatchReader::Options options{.global_batch_size = kMixedBatch, .logical_shards = shards};
   options.poison = true;
   options.mixing = &mixing;
+  for (int i = 0; given && i < BatchReader::BatchesAlive(options.depth); ++i) {
+    const size_t bytes = BatchReader::BytesOfBatch(source, kMixedBatch / shards, &mixing);
+    memory.push_back(Tensor::Zeros(DType::kU8, {static_cast<int64_t>(bytes)}));
+    options.blocks.push_back(reinterpret_cast<std::byte*>(memory.back().data()));
+  }
   BatchReader reader(&source, &stream, options);
   reader.Seek(step, {shard});
   const Batch& batch = **reader.Next();
@@ -169,6 +177,7 @@ TEST_CASE("mixing: a mixture is the same in every split of a batch into passes, 
   }
   CHECK(parts == whole);
   CHECK(SeenMixed(mixing, 3, 0, 1) == whole);
+  CHECK(SeenMixed(mixing, 3, 0, 1, /*given=*/true) == whole);
   const Mixing other(rule, 12, 6, source.fields());
   CHECK(SeenMixed(other, 3, 0, 1) != whole);
   // The shares of 60 positions, an epoch, and of the next 60.
