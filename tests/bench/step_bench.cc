@@ -195,7 +195,7 @@ int64_t ProcessKiB(const std::string& what) {
 }
 
 void Describe(const Plan& plan, const ReplicaState& state) {
-  for (const std::string& line : plan.Describe()) std::fprintf(stderr, "%s\n", line.c_str());
+  for (const worker::PlannedStep& step : plan.Describe()) std::fprintf(stderr, "%s\n", step.text.c_str());
   const PlanMemory& memory = plan.memory();
   std::fprintf(stderr,
                "bytes: values, gradients and scratch %lld, sums over passes %lld, persistent %lld, state %lld\n",

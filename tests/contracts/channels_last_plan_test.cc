@@ -105,8 +105,9 @@ Floats Run(Plan& plan) {
 // The lines of a plan that change layouts.
 std::vector<std::string> Changes(const Plan& plan, const std::string& to) {
   std::vector<std::string> changes;
-  for (const std::string& line : plan.Describe()) {
-    if (absl::StartsWith(line, "layout of ") && absl::EndsWith(line, "to " + to)) changes.push_back(line);
+  for (const worker::PlannedStep& step : plan.Describe()) {
+    if (absl::StartsWith(step.text, "layout of ") && absl::EndsWith(step.text, "to " + to))
+      changes.push_back(step.text);
   }
   return changes;
 }

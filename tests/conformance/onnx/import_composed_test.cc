@@ -127,7 +127,7 @@ struct AttentionCase {
   }
 };
 
-AttentionCase RandomAttention(Dice& dice) {
+AttentionCase RandomAttention(CaseNumbers& dice) {
   AttentionCase c;
   c.batch = dice.Int(1, 2);
   c.key_heads = dice.Int(1, 2);
@@ -174,7 +174,7 @@ AttentionCase RandomAttention(Dice& dice) {
 TEST_CASE("composed: Attention with every mask, window, cap and output", "[onnx]") {
   for (uint64_t seed = 1; seed <= 400; ++seed) {
     CAPTURE(seed);
-    Dice dice(seed);
+    CaseNumbers dice(seed);
     const AttentionCase c = RandomAttention(dice);
     OneNode node("Attention");
     node.Output("");
@@ -206,7 +206,7 @@ TEST_CASE("composed: Attention with every mask, window, cap and output", "[onnx]
 TEST_CASE("composed: RotaryEmbedding turns pairs of elements", "[onnx]") {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     CAPTURE(seed);
-    Dice dice(seed);
+    CaseNumbers dice(seed);
     const int64_t batch = dice.Int(1, 2), heads = dice.Int(1, 3), length = dice.Int(1, 4), size = 2 * dice.Int(1, 4);
     const int64_t width = dice.Coin() ? size : 2 * dice.Int(1, size / 2);
     const bool flat = dice.Coin(), interleaved = dice.Coin(), by_position = dice.Coin();
@@ -243,7 +243,7 @@ TEST_CASE("composed: RotaryEmbedding turns pairs of elements", "[onnx]") {
 }
 
 TEST_CASE("composed: Swish, SwiGLU and SpaceToDepth with channels first", "[onnx]") {
-  Dice dice(3);
+  CaseNumbers dice(3);
   const Tensor a = dice.Uniform({2, 3});
   const Tensor b = dice.Uniform({2, 3});
   OneNode swish("Swish"), gated("SwiGLU");
@@ -277,7 +277,7 @@ TEST_CASE("composed: Swish, SwiGLU and SpaceToDepth with channels first", "[onnx
 }
 
 TEST_CASE("composed: an attribute that a reader does not know is refused", "[onnx]") {
-  Dice dice(3);
+  CaseNumbers dice(3);
   const Tensor x = dice.Uniform({1, 1, 2, 2});
   for (const char* op : {"Attention", "RotaryEmbedding", "Swish", "Shape", "Dropout", "SpaceToDepth", "Tan"}) {
     CAPTURE(op);
@@ -293,7 +293,7 @@ TEST_CASE("composed: an attribute that a reader does not know is refused", "[onn
 }
 
 TEST_CASE("composed: random numbers are drawn in training alone, and take F64 too", "[onnx]") {
-  Dice dice(3);
+  CaseNumbers dice(3);
   const Tensor x = dice.Uniform({4, 3});
   for (const char* op : {"RandomUniformLike", "RandomNormalLike", "Bernoulli", "Multinomial"}) {
     CAPTURE(op);

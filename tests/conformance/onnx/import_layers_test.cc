@@ -57,7 +57,7 @@ OneNode Sampling(const Tensor& x, const Tensor& places, const char* mode, const 
 TEST_CASE("layers: CumProd is the product of what lies before, or behind", "[onnx]") {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     CAPTURE(seed);
-    Dice dice(seed);
+    CaseNumbers dice(seed);
     const int64_t rows = dice.Int(1, 3), length = dice.Int(1, 9), columns = dice.Int(1, 3);
     const Tensor x = dice.Distinct({rows, length, columns});
     const bool exclusive = dice.Coin(), reverse = dice.Coin();
@@ -111,7 +111,7 @@ TEST_CASE("layers: volumes are sampled where an affine grid says, and gradients 
     for (const char* const padding : {"zeros", "border", "reflection"}) {
       for (const bool aligned : {false, true}) {
         CAPTURE(mode, padding, aligned);
-        Dice dice(7);
+        CaseNumbers dice(7);
         const Tensor x = dice.Distinct({2, 2, 3, 4, 2});
         OneNode grid("AffineGrid");
         // The same places, but with the last two dimensions of the second sample turned round.
@@ -222,7 +222,7 @@ TEST_CASE("layers: sizes that name the batch hold for every batch", "[onnx]") {
 TEST_CASE("layers: a transform of a transform is the signal again", "[onnx]") {
   for (const int64_t length : {1, 2, 7, 8}) {
     CAPTURE(length);
-    Dice dice(static_cast<uint64_t>(length));
+    CaseNumbers dice(static_cast<uint64_t>(length));
     const Tensor real = dice.Uniform({2, length, 3, 1});
     OneNode forward("DFT");
     forward.Input(&real);
