@@ -102,6 +102,8 @@ TEST_CASE("device on host: the arithmetic of a step gives the bits of the functi
   CheckFloatSums(*cuda);
   CheckClip(*cuda);
   CheckUpdates(*cuda);
+  CheckOrderOfNorms(*cuda);
+  CheckOrderOfMeans(*cuda);
   CheckStatisticsAndOutputs(*cuda);
 }
 

@@ -13,6 +13,8 @@ void CheckExactSums(device::Device& device);
 void CheckFloatSums(device::Device& device);
 void CheckClip(device::Device& device);
 void CheckUpdates(device::Device& device);
+void CheckOrderOfNorms(device::Device& device);
+void CheckOrderOfMeans(device::Device& device);
 void CheckStatisticsAndOutputs(device::Device& device);
 
 }  // namespace lockstep

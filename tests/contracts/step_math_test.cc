@@ -22,6 +22,8 @@ TEST_CASE("step math: every device gives the bits of the functions for host memo
   CheckFloatSums(*device);
   CheckClip(*device);
   CheckUpdates(*device);
+  CheckOrderOfNorms(*device);
+  CheckOrderOfMeans(*device);
   CheckStatisticsAndOutputs(*device);
 }
 
