@@ -112,6 +112,22 @@ TEST_CASE("written step: products, their gradients and the update are what they 
   CHECK(step.positions_per_sample == 0);
 }
 
+TEST_CASE("written step: an update by norms reads its parameters twice", "[account]") {
+  const auto update_of = [](const char* optimizer) {
+    Case of = TwoProducts();
+    of.train = absl::StrCat("global_batch_size: 8, logical_shards: 1, optimizer: {lr: 0.01, name: ", optimizer, "}");
+    return ByOp(WriteCase(of).value())["(update)"].at(0);
+  };
+  constexpr int64_t kMatrices = 32 * 16 + 16 * 10, kVectors = 16 + 10;
+
+  // As AdamW, and value and slots once more. Sums, the rates, and the step.
+  CHECK(update_of("lamb").bytes == (kMatrices + kVectors) * 10 * 4);
+  CHECK(update_of("lamb").launches == 3);
+  // Rows, columns and the mean of rows come before.
+  CHECK(update_of("adafactor").bytes == (kMatrices * 7 + kVectors * 8) * 4);
+  CHECK(update_of("adafactor").launches == 6);
+}
+
 TEST_CASE("written step: a convolution's operations and layouts are those of the engine", "[account]") {
   Case of{.model = "{builtin: {name: lenet, classes: 10}, loss: softmax_cross_entropy}",
           .inputs = {"inputs", DType::kF32, {1, 28, 28}},
