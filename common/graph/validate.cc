@@ -172,7 +172,8 @@ absl::Status CheckSchedule(const ScheduleRule& s) {
 absl::Status CheckAdafactor(const OptimizerRule& o) {
   // Squares are compared with its square.
   if (!(static_cast<float>(o.epsilon * o.epsilon) >= std::numeric_limits<float>::min())) {
-    return Invalid("the square of epsilon ", o.epsilon, " has to be positive as a float32; 1e-18 is enough");
+    return Invalid("the square of epsilon ", o.epsilon,
+                   " has to be positive as a float32; give train.optimizer.eps 1e-18 or more");
   }
   if (!(o.beta2_decay <= 0) || !(o.min_scale >= 0) || !(static_cast<float>(o.max_rms) > 0)) {
     return Invalid("beta2_decay ", o.beta2_decay, " must not be positive, min_scale ", o.min_scale,
