@@ -6,8 +6,8 @@ namespace lockstep::chief {
 namespace {
 
 const absl::Time kStart = absl::FromUnixSeconds(1000);
-const JoinBackoff::Who kWho{"host", "worker-1"};
-const JoinBackoff::Who kOther{"host", "worker-2"};
+const JoinBackoff::WorkerKey kWho{"host", "worker-1"};
+const JoinBackoff::WorkerKey kOther{"host", "worker-2"};
 
 TEST_CASE("joins: a worker that is lost soon after it joined, again and again, waits longer each time", "[core]") {
   JoinBackoff joins;
