@@ -131,8 +131,9 @@ TEST_CASE("waiting: a pause between generations is told with its cause, and nobo
   chief.Advance(absl::Seconds(20));
 
   REQUIRE(chief.phase() == Phase::kWaiting);
-  CHECK_THAT(chief.View().waiting_for, Contains("the next generation, in ") && Contains("in a row broke") &&
-                                           Contains("connection reset") && !Contains("--expected-workers"));
+  CHECK_THAT(chief.View().waiting_for, Contains("the next generation, in ") &&
+                                           Contains("in a row ended before a step") && Contains("connection reset") &&
+                                           !Contains("--expected-workers"));
 }
 
 TEST_CASE("waiting: a worker that pauses and a pair in doubt are told with the cause", "[core]") {

@@ -58,6 +58,8 @@ void PrintPlan(const worker::ReplicaForecast& forecast) {
   }
   for (const worker::PlannedStep& step : forecast.steps) {
     std::cout << "      " << EscapeControls(step.text) << "\n";
+    const bool alone = step.refusals.empty() && step.implementation == "reference";
+    if (alone) std::cout << "          the op has no other implementation on this device\n";
     for (const device::Refusal& refusal : step.refusals) {
       std::cout << "          not by " << refusal.implementation << ": " << EscapeControls(refusal.reason) << "\n";
     }

@@ -129,6 +129,20 @@ TEST_CASE("check: labels beyond the classes of an ONNX model, and a missing GPU,
   unsetenv("LOCKSTEP_CUDA_LIBRARY");
 }
 
+TEST_CASE("check: a plan says of each node which implementations do not serve it, and why", "[e2e]") {
+  const Result plain = Run({"check", kJob, "--plan", "--dir", TempPath("plain")}, Settings());
+  INFO(plain.output);
+  CHECK(plain.code == kExitDone);
+  CHECK_THAT(plain.output, !Contains("not by "));
+  CHECK_THAT(plain.output,
+             Contains("LossWeights reference\n          the op has no other implementation on this device"));
+
+  const Result bf16 = Run({"check", kJob, "--plan", "--dir", TempPath("bf16")}, With({"train.precision=bf16"}));
+  INFO(bf16.output);
+  CHECK(bf16.code == kExitDone);
+  CHECK_THAT(bf16.output, Contains("Relu widened:own:elementwise\n          not by own kernels: serves other element"));
+}
+
 TEST_CASE("check: what files say of themselves cannot move the cursor", "[e2e]") {
   const Words named = With({"data.train.inputs=\"/nowhere/a\\e[2J\""});
   for (const Words& words : std::vector<Words>{{"check", kJob}, {"run", kJob, "--dir", TempPath("cursor")}}) {
