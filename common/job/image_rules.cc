@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+#include "common/job/extent.h"
+
 namespace lockstep {
 
 std::vector<ImageMistake> ImageMistakes(const job::DataFiles& files) {
@@ -29,6 +32,23 @@ std::vector<ImageMistake> AugmentMistakes(const job::Data& data) {
   if (data.train().image_decode() == job::DataFiles::IMAGE_DECODE_STEP) return {};
   return {
       {"resized_crop", "takes parts of the images in their files, for which data.train.image_decode has to be `step`"}};
+}
+
+std::vector<ImageMistake> MixingMistakes(const job::JobSpec& spec) {
+  if (!MixesSamples(spec.data())) return {};
+  const char* const key = spec.data().augment().has_mixup() ? "mixup" : "cutmix";
+  std::vector<ImageMistake> mistakes;
+  if (spec.model().loss() != "softmax_cross_entropy") {
+    mistakes.push_back({key, absl::StrCat("mixes labels of classes, for softmax_cross_entropy, and model.loss is ",
+                                          spec.model().loss(), "; remove the key")});
+  }
+  if (PassBatch(spec) < 2) {
+    mistakes.push_back(
+        {key,
+         "mixes the samples of a pass, and here a pass has one (global_batch_size / logical_shards, or micro_batch); "
+         "let it have two or more, or remove the key"});
+  }
+  return mistakes;
 }
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #ifndef LOCKSTEP_COMMON_JOB_IMAGE_RULES_H_
 #define LOCKSTEP_COMMON_JOB_IMAGE_RULES_H_
 
+#include <string>
 #include <vector>
 
 #include "protos/job.pb.h"
@@ -12,15 +13,16 @@ namespace lockstep {
 
 struct ImageMistake {
   const char* key;  // in its section
-  const char* message;
+  std::string message;
 };
 
 // The mistakes in a section that names data files.
 std::vector<ImageMistake> ImageMistakes(const job::DataFiles& files);
 // Whether the samples of a pass, and their labels, are mixed with each other: data.augment.mixup, cutmix.
 bool MixesSamples(const job::Data& data);
-// The mistakes in data.augment.
+// The mistakes in data.augment, and those of its keys that mix, which need other sections.
 std::vector<ImageMistake> AugmentMistakes(const job::Data& data);
+std::vector<ImageMistake> MixingMistakes(const job::JobSpec& spec);
 
 }  // namespace lockstep
 

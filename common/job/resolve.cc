@@ -136,8 +136,7 @@ class Rules {
   void Name(const std::string& name);
   void Model(const job::Model& model);
   void Files(const std::string& section, const DataFiles& files);
-  void Augmentation(const job::Data& data);
-  void Mixing(const JobSpec& spec);
+  void Augmentation(const JobSpec& spec);
   void Data(const job::Data& data);
   void Evaluation(const JobSpec& spec);
   void Batch(const Train& train);
@@ -266,25 +265,13 @@ void Rules::Form(const job::Data& data) {
   }
 }
 
-void Rules::Augmentation(const job::Data& data) {
-  if (!Sound({"data.augment.resized_crop", "data.train.image_decode"})) return;
-  for (const ImageMistake& mistake : AugmentMistakes(data)) {
-    Error(absl::StrCat("data.augment.", mistake.key), mistake.message);
-  }
-}
-
-void Rules::Mixing(const JobSpec& spec) {
-  if (!MixesSamples(spec.data())) return;
-  const char* const key = spec.data().augment().has_mixup() ? "data.augment.mixup" : "data.augment.cutmix";
-  if (Sound({"model.loss"}) && spec.model().loss() != "softmax_cross_entropy") {
-    Error(key, absl::StrCat("mixes labels of classes, for softmax_cross_entropy, and model.loss is ",
-                            spec.model().loss(), "; remove the key"));
-  }
-  if (Sound({"train.global_batch_size", "train.logical_shards", "train.micro_batch"}) && PassBatch(spec) < 2) {
-    Error(key,
-          "mixes the samples of a pass, and here a pass has one (global_batch_size / logical_shards, or "
-          "micro_batch); let it have two or more, or remove the key");
-  }
+void Rules::Augmentation(const JobSpec& spec) {
+  const auto note = [&](const std::vector<ImageMistake>& mistakes) {
+    for (const ImageMistake& mistake : mistakes) Error(absl::StrCat("data.augment.", mistake.key), mistake.message);
+  };
+  if (Sound({"data.augment.resized_crop", "data.train.image_decode"})) note(AugmentMistakes(spec.data()));
+  const bool sound = Sound({"model.loss", "train.global_batch_size", "train.logical_shards", "train.micro_batch"});
+  if (sound) note(MixingMistakes(spec));
 }
 
 void Rules::Data(const job::Data& data) {
@@ -297,7 +284,6 @@ void Rules::Data(const job::Data& data) {
             absl::StrCat("expected 64 lower-case hexadecimal digits, found '", files->sha256(), "'"));
     }
   }
-  if (data.has_augment()) Augmentation(data);
   const Normalize& normalize = data.normalize();
   if (normalize.mean_size() > 1 && normalize.std_size() > 1 && normalize.mean_size() != normalize.std_size() &&
       Sound({"data.normalize.mean"})) {
@@ -405,7 +391,7 @@ void Validate(const Places& places, const JobSpec& spec, JobMistakes& mistakes) 
   rules.Data(spec.data());
   rules.Evaluation(spec);
   rules.Batch(spec.train());
-  rules.Mixing(spec);
+  rules.Augmentation(spec);
   rules.Training(spec.train());
   rules.Observe(spec.observe());
 }
