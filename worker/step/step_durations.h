@@ -32,7 +32,7 @@ class StepDurations {
   // The next step does not directly follow the previous one.
   void Interrupted() { before_ = absl::InfiniteFuture(); }
 
-  // The quantile, in [0, 1], of the durations of the latest kWindow steps in milliseconds: of the duration at that
+  // The quantile, in [0, 1], of the durations of the latest kWindow steps in milliseconds: the duration at that
   // share of the sorted ones; 0 without steps.
   double QuantileMs(double quantile) const {
     if (newest_.empty()) return 0;
