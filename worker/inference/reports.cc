@@ -29,8 +29,12 @@ double Macro(const std::vector<ClassFigures>& classes, Figure figure) {
 }
 
 // Mann and Whitney: the share of pairs of a positive and a negative sample in which the positive one ranks higher;
-// equal ranks count half. `ranked`: probability and whether it is positive.
+// equal ranks count half. NaN where a probability is one: it has no rank. `ranked`: probability and whether it is
+// positive.
 double AreaUnderCurve(std::vector<std::pair<double, bool>>& ranked) {
+  if (std::any_of(ranked.begin(), ranked.end(), [](const auto& one) { return std::isnan(one.first); })) {
+    return kUndefined;
+  }
   std::sort(ranked.begin(), ranked.end());
   double below = 0;  // negatives seen so far
   double pairs = 0;
@@ -50,11 +54,15 @@ double AreaUnderCurve(std::vector<std::pair<double, bool>>& ranked) {
 }
 
 // Of one sample, in float64. Equal probabilities come out equal whatever class they are of: the sum does not depend on
-// the order of the classes.
+// the order of the classes. All NaN where a score is NaN, or the highest is infinite.
 std::vector<double> Softmax(absl::Span<const float> scores) {
   const double highest = *std::max_element(scores.begin(), scores.end());
   std::vector<double> probabilities;
   for (const float score : scores) probabilities.push_back(std::exp(score - highest));
+  const auto is_nan = [](double probability) { return std::isnan(probability); };
+  if (std::any_of(probabilities.begin(), probabilities.end(), is_nan)) {
+    return std::vector<double>(probabilities.size(), kUndefined);
+  }
   std::vector<double> addends = probabilities;
   std::sort(addends.begin(), addends.end());
   const double total = std::accumulate(addends.begin(), addends.end(), 0.0);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -83,6 +84,22 @@ TEST_CASE("reports: what nothing defines is no number, and no part of a mean", "
   CHECK(std::isnan(report.classes[1].f1));
   CHECK(report.macro_f1 == Approx(1));
   CHECK(std::isnan(report.macro_auc));
+}
+
+TEST_CASE("reports: scores that are no numbers, or infinite, have no rank, and what else is counted stands",
+          "[inference]") {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const float odd : {kNan, kInfinity}) {
+    std::vector<float> scores = {2, 1, 0, 1, 3, 0, odd, 0, 0, 0, 1, 2};
+    const ClassReport report = ReportClasses(scores, std::vector<int64_t>{0, 1, 0, 2}, 3);
+
+    for (const ClassFigures& figures : report.classes) CHECK(std::isnan(figures.auc));
+    CHECK(std::isnan(report.macro_auc));
+    CHECK(report.classes[1].correct == 1);
+    CHECK(report.classes[2].recall == Approx(1));
+    CHECK(report.classes[0].labels == 2);
+  }
 }
 
 TEST_CASE("reports: errors of a regression", "[inference]") {
