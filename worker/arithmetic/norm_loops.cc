@@ -119,19 +119,26 @@ class Matrices {
   // estimated by share * columns[i].
   template <typename Run>
   void ForRows(int64_t begin, int64_t end, const Run& run) const {
+    int64_t r = begin / columns_;
+    int64_t m = r / rows_;
+    int64_t next = (m + 1) * rows_;  // the first row of the next matrix
+    int64_t at = begin - r * columns_;
     while (begin < end) {
-      const int64_t r = begin / columns_;
-      const int64_t m = r / rows_;
-      const int64_t at = begin - r * columns_;
       const int64_t size = Smaller(columns_ - at, end - begin);
       run(begin, size, device::RowShare(s_, u_.slots[0][r], means_[m]), u_.slots[1] + m * columns_ + at);
       begin += size;
+      at = 0;
+      if (++r == next) {
+        ++m;
+        next += rows_;
+      }
     }
   }
 
  private:
   template <typename Value>
   static double SumLanes(int64_t count, const Value& value) {
+    if (count < kNormWarp) return SumFew(count, value);
     double lanes[kNormWarp] = {};
     for (int64_t begin = 0; begin < count; begin += kNormWarp) {
       const int64_t end = Smaller(kNormWarp, count - begin);
@@ -139,6 +146,19 @@ class Matrices {
       for (int64_t l = 0; l < end; ++l) lanes[l] += value(begin + l);
     }
     return device::FoldWarp(lanes);
+  }
+
+  // The same bits: lanes without an element are 0, and adding 0 to what is not negative changes nothing.
+  template <typename Value>
+  static double SumFew(int64_t count, const Value& value) {
+    double lanes[kNormWarp];
+    for (int64_t l = 0; l < count; ++l) lanes[l] = value(l);
+    int64_t width = kNormWarp;
+    while (width / 2 >= count && width > 1) width /= 2;
+    for (int64_t distance = width / 2; distance > 0; distance /= 2) {
+      for (int64_t l = 0; l + distance < count && l < distance; ++l) lanes[l] += lanes[l + distance];
+    }
+    return count > 0 ? lanes[0] : 0.0;
   }
 
   float row_of(int64_t r) const { return u_.slots[0][r]; }
