@@ -9,6 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "common/digest/sha256.h"
 #include "common/graph/build/build_metagraph.h"
+#include "common/graph/build/check_trainable.h"
 #include "common/graph/parameter_patterns.h"
 #include "common/graph/passes/training_graph.h"
 #include "common/graph/serialize.h"
@@ -145,6 +146,7 @@ class Preparation {
       if (request.trainable.empty()) AddExactly(imported_->notes.frozen, &request.frozen);
     }
     LS_ASSIGN_OR_RETURN(prepared_.metagraph, BuildMetaGraph(request));
+    LS_RETURN_IF_ERROR(CheckVariableTypes(prepared_.metagraph.forward));
     if (job().data().has_eval()) {
       const absl::Status evaluates = MakeEvaluationGraph(prepared_.metagraph, EvalBatch(job())).status();
       if (!evaluates.ok()) return findings_.At("data.eval", evaluates);

@@ -13,8 +13,20 @@
 
 namespace lockstep {
 
+absl::Status CheckVariableTypes(const Graph& forward) {
+  for (const Variable& variable : forward.variables) {
+    if (variable.dtype == DType::kF32 || !IsFloating(variable.dtype)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("the model's '", variable.name, "' is of type ",
+                                                   DTypeName(variable.dtype),
+                                                   "; weights and statistics are trained in F32. Export the model "
+                                                   "in float32 (`model.float()` in PyTorch)"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckTrainable(const Graph& forward, int64_t batch) {
   LS_RETURN_IF_ERROR(ValidateForwardGraph(forward));
+  LS_RETURN_IF_ERROR(CheckVariableTypes(forward));
   Graph bound = forward;
   BindBatch(&bound, batch);
   LS_RETURN_IF_ERROR(InferShapes(&bound));

@@ -11,8 +11,12 @@
 
 namespace lockstep {
 
+// InvalidArgument that names a variable of floating point other than F32: state is F32, and so is what trains it.
+absl::Status CheckVariableTypes(const Graph& forward);
+
 // OK when gradients of the F32 outputs reach the parameters of `forward`, for passes of `batch` samples. Derives the
-// training graph as for a job; codes and messages are those of MakeTrainingGraph.
+// training graph as for a job; codes and messages are those of CheckVariableTypes and
+// MakeTrainingGraph.
 absl::Status CheckTrainable(const Graph& forward, int64_t batch);
 
 }  // namespace lockstep

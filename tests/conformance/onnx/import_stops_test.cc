@@ -157,5 +157,18 @@ TEST_CASE("import: parameters behind stops are kept where a model's training is 
   CHECK(CheckTrainable(model.graph, 2).ok());
 }
 
+TEST_CASE("import: a model with weights of float64 is refused where its training is checked, by name", "[onnx]") {
+  Graph graph = Model("node { op_type: 'Add' input: ['h', 'n'] output: 'y' } output { name: 'y' } ").graph;
+  REQUIRE(CheckVariableTypes(graph).ok());
+  graph.variables[1].dtype = DType::kF64;
+
+  const absl::Status refused = CheckVariableTypes(graph);
+
+  CHECK(absl::IsInvalidArgument(refused));
+  CHECK_THAT(std::string(refused.message()),
+             Contains("'" + graph.variables[1].name + "' is of type F64") && Contains("model.float()"));
+  CHECK(CheckTrainable(graph, 2) == refused);
+}
+
 }  // namespace
 }  // namespace lockstep
