@@ -20,8 +20,8 @@ class StorageWatch {
   static constexpr absl::Duration kSayEvery = absl::Minutes(1);
 
   bool Due(absl::Time now) const { return now >= next_; }
-  // `stands`: what the thread has been doing for longer than kSilent, empty if nothing (liveness::LongActivityOf). Returns a
-  // message for people; empty if there is none.
+  // `stands`: what the thread has been doing for longer than kSilent, empty if nothing (liveness::LongActivityOf).
+  // Returns a message for people; empty if there is none.
   std::string Look(absl::Time now, std::string stands) {
     next_ = now + kLookEvery;
     stands_ = std::move(stands);

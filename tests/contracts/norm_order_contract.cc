@@ -62,7 +62,7 @@ float SteppedFirst(device::Device& device, const std::vector<int64_t>& small) {
 
 // The mean square, times 1024, of a row or a column of so many gradients: 1 where the small ones were lost, 1 + 2^-23
 // where not. `second` is where the square lies that brings the sum half way to the latter.
-float MovedMean(device::Device& device, const device::MatrixShape& shape, int64_t second,
+float MovedMean(device::Device& device, const device::TrailingMatrix& shape, int64_t second,
                 const std::vector<int64_t>& small) {
   constexpr size_t kCount = 1024;
   // Value, gradient, both slots.
@@ -95,7 +95,7 @@ float MovedMean(device::Device& device, const device::MatrixShape& shape, int64_
 
 void CheckOrderOfMeans(device::Device& device) {
   const float lost = 1.0f, counted = 1.0f + 0x1p-23f;
-  const device::MatrixShape row{1, 1024}, column{1024, 1};
+  const device::TrailingMatrix row{1, 1024}, column{1024, 1};
   CHECK(MovedMean(device, row, kNormWarp, Every(2 * kNormWarp, kNormWarp, 8)) == lost);
   CHECK(MovedMean(device, row, kNormWarp, Every(5, kNormWarp, 8)) == counted);
   CHECK(MovedMean(device, row, kNormWarp, {1, 3, 5, 7}) == counted);

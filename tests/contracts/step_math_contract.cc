@@ -218,7 +218,8 @@ std::vector<UpdateFormula> Formulas() {
 }
 
 // Of kSizes: one and several matrices, rows and columns around a warp and a block of rows, and vectors.
-const std::vector<device::MatrixShape> kMatrices = {{1, 1}, {}, {3, 11}, {273, 15}, {2, 64}, {17, 241}, {}, {3, 113}};
+const std::vector<device::TrailingMatrix> kMatrices = {{1, 1},  {},        {3, 11}, {273, 15},
+                                                       {2, 64}, {17, 241}, {},      {3, 113}};
 
 // What updates work on: value, gradient, both slots, average.
 using UpdateRuns = std::array<std::vector<float>, 5>;
@@ -237,7 +238,7 @@ UpdateRuns RunsFor(const UpdateFormula& formula) {
 }
 
 // The slots of a parameter of that shape.
-int SlotsOf(const UpdateFormula& formula, const device::MatrixShape& shape) {
+int SlotsOf(const UpdateFormula& formula, const device::TrailingMatrix& shape) {
   using Kind = UpdateFormula::Kind;
   switch (formula.kind) {
     case Kind::kSgd:

@@ -136,7 +136,7 @@ folder_cycles() {
 }
 
 forbidden_words() {
-  grep -nE 'absl::Mutex|absl::CondVar' "${sources[@]}" | sed 's/$/   (use common\/sync: packaged Abseil is not instrumented)/' || true
+  grep -nE 'absl::Mutex|absl::CondVar' "${sources[@]}" | grep -vE ':[0-9]+: *//' | sed 's/$/   (use common\/sync: packaged Abseil is not instrumented)/' || true
   grep -nE 'sleep_for|SleepFor|usleep\(|[^a-z_]sleep\(' $(git ls-files '*_test.cc') /dev/null | sed 's/$/   (tests do not sleep)/' || true
   grep -nE 'TODO|FIXME|\bXXX\b' "${sources[@]}" "${scripts[@]}" | grep -v '^tests/tidy/tidy.sh' || true
   git grep -nIE '/(work|farm)/|/tmp/[a-z]+/|bazel-out/k8' -- . ':!tests/tidy/tidy.sh' || true

@@ -19,12 +19,12 @@
 namespace lockstep::worker {
 namespace {
 
-using device::MatrixShape;
+using device::TrailingMatrix;
 
 // So many matrices; no columns: a vector of `matrices` elements.
 struct NormShape {
   int64_t matrices = 1;
-  MatrixShape of_each;
+  TrailingMatrix of_each;
   int64_t size() const { return of_each.columns == 0 ? matrices : matrices * of_each.rows * of_each.columns; }
 };
 

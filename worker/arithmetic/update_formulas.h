@@ -33,7 +33,7 @@ struct UpdateFormula {
 };
 
 // The last two dimensions of a parameter, which is one matrix after another. No columns: it has fewer dimensions.
-struct MatrixShape {
+struct TrailingMatrix {
   int64_t rows = 0;
   int64_t columns = 0;
 };

@@ -19,13 +19,13 @@ struct UpdateArrays {
   const float* gradient = nullptr;
   float* slots[2] = {};
   float* average = nullptr;
-  device::MatrixShape shape = {};
+  device::TrailingMatrix shape = {};
   double* scratch = nullptr;  // of ScratchDoubles
 };
 
 // The length of Scratch for a parameter's update, in doubles.
 constexpr int64_t ScratchDoubles(const device::UpdateFormula& formula, int64_t count,
-                                 const device::MatrixShape& shape) {
+                                 const device::TrailingMatrix& shape) {
   if (formula.kind != device::UpdateFormula::Kind::kAdafactor || shape.columns == 0) return 0;
   // Sums of columns, those of a block of rows, and a float of every matrix.
   return 2 * shape.columns + (count / (shape.rows * shape.columns) + 1) / 2;

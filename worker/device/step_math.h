@@ -44,7 +44,7 @@ struct UpdateTensor {
   float* slots[2] = {};             // null: unused by the formula
   float* average = nullptr;         // null: the job keeps no average
   bool decays = true;               // false: updated with the scalars of WithoutDecay
-  MatrixShape shape = {};
+  TrailingMatrix shape = {};
 };
 
 // A running statistic of the model.

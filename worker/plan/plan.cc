@@ -29,6 +29,14 @@ Plan::~Plan() {
 const std::vector<TensorSpec>& Plan::inputs() const { return state_->inputs; }
 const std::vector<TensorSpec>& Plan::outputs() const { return state_->outputs; }
 
+absl::StatusOr<std::unique_ptr<Plan>> Plan::Make(device::Device* device, const Graph& graph,
+                                                 const std::map<std::string, std::byte*>& variables,
+                                                 const PlanOptions& options) {
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<Plan> plan, Draft(device, graph, options));
+  LS_RETURN_IF_ERROR(plan->Bind(variables));
+  return plan;
+}
+
 int Plan::FindOutput(absl::string_view name) const {
   for (size_t i = 0; i < state_->outputs.size(); ++i) {
     if (state_->outputs[i].name == name) return static_cast<int>(i);

@@ -395,12 +395,4 @@ absl::StatusOr<std::unique_ptr<Plan>> Plan::Draft(device::Device* device, const 
   return PlanBuilder(device, graph, options).Build();
 }
 
-absl::StatusOr<std::unique_ptr<Plan>> Plan::Make(device::Device* device, const Graph& graph,
-                                                 const std::map<std::string, std::byte*>& variables,
-                                                 const PlanOptions& options) {
-  LS_ASSIGN_OR_RETURN(std::unique_ptr<Plan> plan, Draft(device, graph, options));
-  LS_RETURN_IF_ERROR(plan->Bind(variables));
-  return plan;
-}
-
 }  // namespace lockstep::worker

@@ -22,7 +22,7 @@ int GroupOf(const OptimizerRule& rule, const std::string& name) {
   return found == rule.groups.end() ? -1 : static_cast<int>(found - rule.groups.begin());
 }
 
-device::MatrixShape MatrixOf(const Shape& shape) {
+device::TrailingMatrix MatrixOf(const Shape& shape) {
   if (shape.size() < 2) return {};
   return {.rows = shape[shape.size() - 2], .columns = shape.back()};
 }

@@ -20,7 +20,7 @@ static_assert(kChunk == kNormBlock && kStepThreads == kNormLanes && kWarp == kNo
 // One parameter. Matrices and their rows and columns are counted through all of it.
 struct NormTensor {
   int64_t size;
-  MatrixShape shape;
+  TrailingMatrix shape;
   float* value;
   const float* gradient;
   float* slots[2];
@@ -144,7 +144,7 @@ struct AdafactorFormula {
 
  private:
   static LS_HD float Square(const UpdateScalars& s, const NormTensor& tensor, int64_t at) {
-    const MatrixShape& shape = tensor.shape;
+    const TrailingMatrix& shape = tensor.shape;
     if (shape.columns == 0) return tensor.slots[0][at];
     const int64_t row = at / shape.columns;
     const int64_t matrix = row / shape.rows;
@@ -209,7 +209,7 @@ inline __global__ void ColumnsKernel(const NormTensor* tensors, const ColumnTile
   const int64_t column = tile.first + threadIdx.x;
   if (column >= tensor.columns()) return;
   const UpdateScalars s = ScalarsOf(scalars, clip, tensor);
-  const MatrixShape& shape = tensor.shape;
+  const TrailingMatrix& shape = tensor.shape;
   const int64_t matrix = column / shape.columns;
   const float* const gradients =
       tensor.gradient + matrix * shape.rows * shape.columns + (column - matrix * shape.columns);

@@ -48,7 +48,7 @@ CublasLtContext Open(bool tf32 = false) {
   return *std::move(context);
 }
 
-std::string Refusal(const CublasLtContext& context, const Asked& asked, const std::string& name) {
+std::string RefusalOf(const CublasLtContext& context, const Asked& asked, const std::string& name) {
   const absl::Status status = Make(context, asked, name).status();
   CHECK(absl::IsInvalidArgument(status));
   return std::string(status.message());
@@ -129,16 +129,17 @@ TEST_CASE("cublaslt product: a name from elsewhere is refused with the reason", 
   };
 
   const std::string newer = with([](ProductChoice& c) { ++c.version; });
-  CHECK_THAT(Refusal(context, SomeGemm(), newer), Contains("which is for cuBLASLt"));
-  CHECK_THAT(Refusal(context, SomeGemm(), with([](ProductChoice& c) { c.gpu = "sm_90x114"; })), Contains("sm_90x114"));
-  CHECK_THAT(Refusal(context, SomeGemm(), with([](ProductChoice& c) { c.math = "tf32"; })), Contains("for tf32"));
-  CHECK_THAT(Refusal(context, SomeGemm(), with([](ProductChoice& c) { c.workspace_bytes = uint64_t{1} << 40; })),
+  CHECK_THAT(RefusalOf(context, SomeGemm(), newer), Contains("which is for cuBLASLt"));
+  CHECK_THAT(RefusalOf(context, SomeGemm(), with([](ProductChoice& c) { c.gpu = "sm_90x114"; })),
+             Contains("sm_90x114"));
+  CHECK_THAT(RefusalOf(context, SomeGemm(), with([](ProductChoice& c) { c.math = "tf32"; })), Contains("for tf32"));
+  CHECK_THAT(RefusalOf(context, SomeGemm(), with([](ProductChoice& c) { c.workspace_bytes = uint64_t{1} << 40; })),
              Contains("more scratch"));
-  CHECK_THAT(Refusal(context, SomeGemm(), with([](ProductChoice& c) { c.algorithm[7] = 8; })),
+  CHECK_THAT(RefusalOf(context, SomeGemm(), with([](ProductChoice& c) { c.algorithm[7] = 8; })),
              Contains("8 bytes of scratch here"));
-  CHECK_THAT(Refusal(context, SomeGemm(), "cublaslt:"), Contains("not one of cuBLASLt's"));
+  CHECK_THAT(RefusalOf(context, SomeGemm(), "cublaslt:"), Contains("not one of cuBLASLt's"));
   FakeCublasLt::Get().check = CUBLAS_STATUS_NOT_SUPPORTED;
-  CHECK_THAT(Refusal(context, SomeGemm(), name), Contains("CUBLAS_STATUS_NOT_SUPPORTED"));
+  CHECK_THAT(RefusalOf(context, SomeGemm(), name), Contains("CUBLAS_STATUS_NOT_SUPPORTED"));
 }
 
 TEST_CASE("cublaslt product: a name whose sums have no fixed order is refused", "[cuda]") {
@@ -150,7 +151,7 @@ TEST_CASE("cublaslt product: a name whose sums have no fixed order is refused", 
                                                sizeof(scheme)) == CUBLAS_STATUS_SUCCESS);
   std::copy(std::begin(algorithm.data), std::end(algorithm.data), choice.algorithm.begin());
 
-  CHECK_THAT(Refusal(context, SomeGemm(), PrintProductChoice(choice)), Contains("no fixed order"));
+  CHECK_THAT(RefusalOf(context, SomeGemm(), PrintProductChoice(choice)), Contains("no fixed order"));
 }
 
 TEST_CASE("cublaslt product: what the library cannot serve has a reason", "[cuda]") {

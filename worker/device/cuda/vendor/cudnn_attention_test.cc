@@ -175,7 +175,7 @@ void CheckBoth(const Cudnn& cudnn, const Sizes& sizes) {
   }
 }
 
-std::string Refusal(const Cudnn& cudnn, const Asked& asked, const std::string& name) {
+std::string RefusalOf(const Cudnn& cudnn, const Asked& asked, const std::string& name) {
   const absl::Status status = MakeCudnnAttention(cudnn, asked.request(name)).status();
   CHECK(absl::IsInvalidArgument(status));
   return std::string(status.message());
@@ -240,9 +240,9 @@ TEST_CASE("cudnn attention: the name of the chosen engine makes the same kernel 
     }
     EngineChoice other = Must(ParseEngineChoice(several[0]->implementation()));
     other.engine = "eng9999";
-    CHECK_THAT(Refusal(*cudnn, asked, PrintEngineChoice(other)), Contains("heuristics refuse here"));
+    CHECK_THAT(RefusalOf(*cudnn, asked, PrintEngineChoice(other)), Contains("heuristics refuse here"));
     other.version = 1;
-    CHECK_THAT(Refusal(*cudnn, asked, PrintEngineChoice(other)), Contains("which is for cuDNN"));
+    CHECK_THAT(RefusalOf(*cudnn, asked, PrintEngineChoice(other)), Contains("which is for cuDNN"));
   }
 }
 

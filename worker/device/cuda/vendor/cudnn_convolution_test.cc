@@ -61,7 +61,7 @@ std::string KernelName(const Cudnn& cudnn, const Asked& asked) {
   return (*kernel)->implementation();
 }
 
-std::string Refusal(const Cudnn& cudnn, const std::string& name) {
+std::string RefusalOf(const Cudnn& cudnn, const std::string& name) {
   const absl::Status status = Make(cudnn, SomeConv(), name).status();
   CHECK(absl::IsInvalidArgument(status));
   return std::string(status.message());
@@ -100,7 +100,7 @@ TEST_CASE("cudnn convolution: an engine that rounds to tf32 is refused where tha
   const auto exact = Open(false);
   choice.math = "f32";
 
-  CHECK_THAT(Refusal(*exact, PrintEngineChoice(choice)), Contains("heuristics refuse here"));
+  CHECK_THAT(RefusalOf(*exact, PrintEngineChoice(choice)), Contains("heuristics refuse here"));
 }
 
 TEST_CASE("cudnn convolution: a name from elsewhere is refused with the reason", "[cuda]") {
@@ -111,10 +111,10 @@ TEST_CASE("cudnn convolution: a name from elsewhere is refused with the reason",
   other.engine = "eng9999";
   knobs.engine += "_k99=1";
 
-  CHECK_THAT(Refusal(*cudnn, PrintEngineChoice(newer)), Contains("which is for cuDNN"));
-  CHECK_THAT(Refusal(*cudnn, PrintEngineChoice(other)), Contains("heuristics refuse here"));
-  CHECK_THAT(Refusal(*cudnn, PrintEngineChoice(knobs)), Contains("heuristics refuse here"));
-  CHECK_THAT(Refusal(*cudnn, "cudnn:"), Contains("not one of cuDNN's"));
+  CHECK_THAT(RefusalOf(*cudnn, PrintEngineChoice(newer)), Contains("which is for cuDNN"));
+  CHECK_THAT(RefusalOf(*cudnn, PrintEngineChoice(other)), Contains("heuristics refuse here"));
+  CHECK_THAT(RefusalOf(*cudnn, PrintEngineChoice(knobs)), Contains("heuristics refuse here"));
+  CHECK_THAT(RefusalOf(*cudnn, "cudnn:"), Contains("not one of cuDNN's"));
 }
 
 namespace {
