@@ -140,7 +140,8 @@ TEST_CASE("check: a plan says of each node which implementations do not serve it
   const Result bf16 = Run({"check", kJob, "--plan", "--dir", TempPath("bf16")}, With({"train.precision=bf16"}));
   INFO(bf16.output);
   CHECK(bf16.code == kExitDone);
-  CHECK_THAT(bf16.output, Contains("Relu widened:own:elementwise\n          not by own kernels: serves other element"));
+  CHECK_THAT(bf16.output, Contains("Relu widened:own:elementwise\n          not by own kernels for BF16: serves "
+                                   "other element types"));
 }
 
 TEST_CASE("check: what files say of themselves cannot move the cursor", "[e2e]") {

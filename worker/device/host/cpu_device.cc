@@ -169,7 +169,7 @@ class CpuDevice final : public HostDevice {
     f32_ = {{"oneDNN", "dnnl:", [this](const KernelRequest& request) { return MakeDnnl(request); }},
             {"own kernels", "own:", own},
             {"reference", "", [this](const KernelRequest& request) { return reference_->MakeKernel(request); }}};
-    bf16_ = {{"own kernels", "own:", own},
+    bf16_ = {{"own kernels for BF16", "own:", own},
              {"reference", "", [this](const KernelRequest& request) { return MakeMoving(request); }},
              {"widened kernels", kWidened, [this](const KernelRequest& request) {
                 return MakeWidenedKernel(request, [this](const KernelRequest& wide) { return Make(wide); });
