@@ -107,25 +107,39 @@ class Matrices {
         means_(reinterpret_cast<float*>(of_block_ + columns_)) {}
 
   void MoveSquares() {
-    for (int64_t m = 0; m * rows_ * columns_ < u_.count; ++m) {
-      for (int64_t r = m * rows_; r < (m + 1) * rows_; ++r) MoveRow(r);
-      MoveColumns(m);
-      means_[m] = static_cast<float>(SumLanes(rows_, [&](int64_t r) { return double{row_of(m * rows_ + r)}; }) /
-                                     static_cast<double>(rows_));
+    if (u_.count == 0) return;
+    const int64_t size = rows_ * columns_;
+    const auto square_at = [this](int64_t i) { return device::SquareOf(device::MeanGradient(s_, u_.gradient[i])); };
+    if (size > kNormBlock) {
+      for (int64_t m = 0; m * size < u_.count; ++m) MoveMatrix(m, square_at);
+      return;
+    }
+    // Of many small matrices the squares are computed first: their rows are too short for vectors.
+    double squares[kNormBlock];
+    const int64_t most = kNormBlock / size * size;
+    for (int64_t begin = 0; begin < u_.count; begin += most) {
+      const int64_t count = Smaller(most, u_.count - begin);
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) squares[i] = square_at(begin + i);
+      for (int64_t m = begin / size; m * size < begin + count; ++m) {
+        MoveMatrix(m, [&](int64_t i) { return squares[i - begin]; });
+      }
     }
   }
 
-  // Calls run(begin, size, gradients, share, columns) for the parts of rows in [begin, end): an element's square is
-  // estimated by share * columns[i].
-  template <typename Run>
-  void ForRows(int64_t begin, int64_t end, const Run& run) const {
+  // The estimated squares of the elements [begin, end), to `squares`.
+  void Estimate(int64_t begin, int64_t end, float* squares) const {
     int64_t r = begin / columns_;
     int64_t m = r / rows_;
     int64_t next = (m + 1) * rows_;  // the first row of the next matrix
     int64_t at = begin - r * columns_;
     while (begin < end) {
       const int64_t size = Smaller(columns_ - at, end - begin);
-      run(begin, size, device::RowShare(s_, u_.slots[0][r], means_[m]), u_.slots[1] + m * columns_ + at);
+      const float share = device::RowShare(s_, u_.slots[0][r], means_[m]);
+      const float* const columns = u_.slots[1] + m * columns_ + at;
+#pragma GCC ivdep
+      for (int64_t i = 0; i < size; ++i) squares[i] = share * columns[i];
+      squares += size;
       begin += size;
       at = 0;
       if (++r == next) {
@@ -161,28 +175,30 @@ class Matrices {
     return count > 0 ? lanes[0] : 0.0;
   }
 
-  float row_of(int64_t r) const { return u_.slots[0][r]; }
-
-  void MoveRow(int64_t r) {
-    const float* const gradients = u_.gradient + r * columns_;
-    const double sum =
-        SumLanes(columns_, [&](int64_t c) { return device::SquareOf(device::MeanGradient(s_, gradients[c])); });
-    u_.slots[0][r] = device::MovedSquare(s_, u_.slots[0][r], sum / static_cast<double>(columns_));
+  // The slots of matrix m. square(i) is that of the mean gradient's element i.
+  template <typename Square>
+  void MoveMatrix(int64_t m, const Square& square) {
+    for (int64_t r = m * rows_; r < (m + 1) * rows_; ++r) {
+      const double sum = SumLanes(columns_, [&](int64_t c) { return square(r * columns_ + c); });
+      u_.slots[0][r] = device::MovedSquare(s_, u_.slots[0][r], sum / static_cast<double>(columns_));
+    }
+    MoveColumns(m, square);
+    const double sum = SumLanes(rows_, [&](int64_t r) { return double{u_.slots[0][m * rows_ + r]}; });
+    means_[m] = static_cast<float>(sum / static_cast<double>(rows_));
   }
 
-  void MoveColumns(int64_t m) {
+  template <typename Square>
+  void MoveColumns(int64_t m, const Square& square) {
+    double* const sums = of_block_;
     for (int64_t c = 0; c < columns_; ++c) totals_[c] = 0;
     for (int64_t begin = 0; begin < rows_; begin += kNormRows) {
-      for (int64_t c = 0; c < columns_; ++c) of_block_[c] = 0;
+      for (int64_t c = 0; c < columns_; ++c) sums[c] = 0;
       for (int64_t r = begin; r < Smaller(begin + kNormRows, rows_); ++r) {
-        const float* const gradients = u_.gradient + (m * rows_ + r) * columns_;
-        double* const sums = of_block_;
+        const int64_t row = (m * rows_ + r) * columns_;
 #pragma GCC ivdep
-        for (int64_t c = 0; c < columns_; ++c) {
-          sums[c] += device::SquareOf(device::MeanGradient(s_, gradients[c]));
-        }
+        for (int64_t c = 0; c < columns_; ++c) sums[c] += square(row + c);
       }
-      for (int64_t c = 0; c < columns_; ++c) totals_[c] += of_block_[c];
+      for (int64_t c = 0; c < columns_; ++c) totals_[c] += sums[c];
     }
     float* const kept = u_.slots[1] + m * columns_;
     for (int64_t c = 0; c < columns_; ++c) {
@@ -203,22 +219,19 @@ void AdafactorMatrices(const UpdateScalars& scalars, const UpdateArrays& u) {
   const UpdateScalars s = scalars;
   Matrices matrices(s, u);
   matrices.MoveSquares();
+  float squares[kNormBlock];
   const NormSquares sums = SumBlocks(u.count, [&](int64_t begin, int64_t end) {
-    float directions[kNormBlock];
-    matrices.ForRows(begin, end, [&](int64_t at, int64_t size, float share, const float* columns) {
-      float* const out = directions + (at - begin);
-#pragma GCC ivdep
-      for (int64_t i = 0; i < size; ++i) {
-        out[i] = device::AdafactorDirection(s, u.gradient[at + i], share * columns[i]);
-      }
-    });
-    return SquaresOfBlock(u.value, begin, end, [&](int64_t i) { return directions[i - begin]; });
+    matrices.Estimate(begin, end, squares);
+    return SquaresOfBlock(u.value, begin, end,
+                          [&](int64_t i) { return device::AdafactorDirection(s, u.gradient[i], squares[i - begin]); });
   });
   const float rate = s.lr * device::AdafactorScale(s, sums, u.count);
-  matrices.ForRows(0, u.count, [&](int64_t at, int64_t size, float share, const float* columns) {
-    StepRun(s, rate, u, at, size,
-            [&](int64_t i) { return device::AdafactorDirection(s, u.gradient[at + i], share * columns[i]); });
-  });
+  for (int64_t begin = 0; begin < u.count; begin += kNormBlock) {
+    const int64_t end = Smaller(begin + kNormBlock, u.count);
+    matrices.Estimate(begin, end, squares);
+    StepRun(s, rate, u, begin, end - begin,
+            [&](int64_t i) { return device::AdafactorDirection(s, u.gradient[begin + i], squares[i]); });
+  }
 }
 
 }  // namespace
