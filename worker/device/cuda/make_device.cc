@@ -173,11 +173,11 @@ class CudaDevice final : public Device {
     return kernels.status();
   }
 
+  // By any implementation but this one, which is the last of the list.
   absl::StatusOr<std::unique_ptr<Kernel>> MakeWidened(const KernelRequest& request) const {
     if (!ComputesBf16(request)) return NotItsOp();
-    return MakeWidenedKernel(request, [this](const KernelRequest& wide) {
-      return MakeFirst(absl::MakeConstSpan(implementations_).first(2), wide);
-    });
+    const auto others = absl::MakeConstSpan(implementations_).first(implementations_.size() - 1);
+    return MakeWidenedKernel(request, [others](const KernelRequest& wide) { return MakeFirst(others, wide); });
   }
 
   const DeviceInfo info_;
