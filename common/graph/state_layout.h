@@ -62,8 +62,8 @@ struct StateLayout {
 std::vector<std::string> SlotNames(const OptimizerRule& optimizer);
 
 // The shape of a slot of a parameter; nullopt where a parameter of that shape does not have the slot. Adafactor keeps
-// `row_var` and `col_var` of a parameter with two dimensions or more, without its last and without its last but one
-// dimension, and `variance` of any other.
+// `row_var` and `col_var` of a parameter with two dimensions or more, with 1 in place of its last and of its last but
+// one dimension, and `variance` of any other.
 std::optional<Shape> SlotShape(const OptimizerRule& optimizer, absl::string_view slot, const Shape& parameter);
 
 // "lockstep.ema.<name>": the counterpart of a tensor of the model in the averaged model.

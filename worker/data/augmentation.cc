@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "common/math/math.h"
+#include "common/random/below.h"
 #include "common/random/random.h"
 #include "worker/data/channel_affine.h"
 
@@ -21,11 +22,6 @@ constexpr double kLogOfWidest = 0.28768207245178092744;  // natural
 double Fraction(uint32_t bits) { return bits * 0x1p-32; }
 
 int64_t Nearest(double value) { return static_cast<int64_t>(value + 0.5); }
-
-// In [0, count), from 32 random bits.
-int64_t Below(uint32_t bits, int64_t count) {
-  return static_cast<int64_t>((uint64_t{bits} * static_cast<uint64_t>(count)) >> 32);
-}
 
 bool IsImage(const TensorSpec& field) { return field.dtype == DType::kF32 && field.shape.size() == 3; }
 

@@ -14,13 +14,6 @@
 namespace lockstep::worker {
 namespace {
 
-// What a batch consists of.
-std::vector<TensorSpec> FieldsOf(const DataSource& source, const Mixing* mixing) {
-  std::vector<TensorSpec> fields = source.fields();
-  if (mixing != nullptr) fields.insert(fields.end(), mixing->fields().begin(), mixing->fields().end());
-  return fields;
-}
-
 std::vector<Tensor> MakeFields(absl::Span<const TensorSpec> fields, int64_t samples) {
   std::vector<Tensor> tensors;
   for (const TensorSpec& spec : fields) {
@@ -223,6 +216,12 @@ absl::StatusOr<const Batch*> BatchReader::Next() {
 bool BatchReader::Ready() const {
   MutexLock lock(&shared_->mutex);
   return !shared_->ready.empty();
+}
+
+std::vector<TensorSpec> BatchReader::FieldsOf(const DataSource& source, const Mixing* mixing) {
+  std::vector<TensorSpec> fields = source.fields();
+  if (mixing != nullptr) fields.insert(fields.end(), mixing->fields().begin(), mixing->fields().end());
+  return fields;
 }
 
 size_t BatchReader::BytesOfBatch(const DataSource& source, int64_t samples, const Mixing* mixing) {

@@ -53,6 +53,8 @@ class BatchReader {
   // The number of batches in memory: those read ahead and the consumer's.
   static constexpr int BatchesAlive(int depth) { return depth + 1; }
 
+  // What a batch has of each sample: the fields of the source, then those of `mixing` if there is one.
+  static std::vector<TensorSpec> FieldsOf(const DataSource& source, const Mixing* mixing);
   // The memory of a batch of `samples` samples.
   static size_t BytesOfBatch(const DataSource& source, int64_t samples, const Mixing* mixing = nullptr);
 

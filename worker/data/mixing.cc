@@ -6,6 +6,7 @@
 #include "common/graph/passes/training_graph.h"
 #include "common/job/image_rules.h"
 #include "common/math/math.h"
+#include "common/random/below.h"
 #include "common/random/beta.h"
 #include "common/random/random.h"
 #include "common/status/check.h"
@@ -14,11 +15,6 @@ namespace lockstep::worker {
 namespace {
 
 constexpr uint64_t kStream = StreamOfName("data.augment.mixup");
-
-// In [0, count), from 32 random bits.
-int64_t Below(uint32_t bits, int64_t count) {
-  return static_cast<int64_t>((uint64_t{bits} * static_cast<uint64_t>(count)) >> 32);
-}
 
 // To the nearest multiple of 2^-24. REQUIRES: 0 <= share <= 1.
 float Rounded(double share) { return static_cast<float>(static_cast<int32_t>(share * 0x1p24 + 0.5)) * 0x1p-24f; }

@@ -9,8 +9,7 @@ namespace lockstep::worker {
 
 absl::StatusOr<std::vector<int>> InputFields(const Plan& plan, absl::Span<const SignatureInput> signature,
                                              const DataSource& source, int64_t batch, const Mixing* mixing) {
-  std::vector<TensorSpec> given = source.fields();
-  if (mixing != nullptr) given.insert(given.end(), mixing->fields().begin(), mixing->fields().end());
+  const std::vector<TensorSpec> given = BatchReader::FieldsOf(source, mixing);
   const auto bytes_of = [](const TensorSpec& spec) { return NumElements(spec.shape) * DTypeSize(spec.dtype); };
   std::vector<int> fields;
   for (const TensorSpec& input : plan.inputs()) {
