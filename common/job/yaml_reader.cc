@@ -26,7 +26,7 @@ using google::protobuf::Message;
 
 constexpr size_t kLargestFile = 1 << 20;
 
-std::string Below(const std::string& path, const std::string& key) { return path.empty() ? key : path + "." + key; }
+std::string KeyBelow(const std::string& path, const std::string& key) { return path.empty() ? key : path + "." + key; }
 
 std::string KindOf(const YAML::Node& node) {
   if (node.IsMap()) return "a section of keys";
@@ -46,8 +46,8 @@ void FindKey(const Descriptor* type, const std::string& name, const std::string&
              std::vector<std::string>& found) {
   for (int i = 0; i < type->field_count(); ++i) {
     const FieldDescriptor* field = type->field(i);
-    if (field->name() == name) found.push_back(Below(path, name));
-    if (IsSection(field)) FindKey(field->message_type(), name, Below(path, field->name()), found);
+    if (field->name() == name) found.push_back(KeyBelow(path, name));
+    if (IsSection(field)) FindKey(field->message_type(), name, KeyBelow(path, field->name()), found);
   }
 }
 
@@ -89,7 +89,7 @@ class Reader {
         continue;
       }
       const std::string& name = entry.first.Scalar();
-      const std::string key = Below(path, name);
+      const std::string key = KeyBelow(path, name);
       if (!seen.insert(name).second) {
         mistakes_.Add(key, Fail(key, mark, "the key is given twice in this section"));
         continue;
@@ -101,7 +101,7 @@ class Reader {
       }
       const UnknownKey unknown = ExplainUnknown(message->GetDescriptor(), path, name);
       const absl::Status mistake = Fail(key, mark, unknown.message);
-      unknown.meant.has_value() ? mistakes_.Add(Below(path, *unknown.meant), mistake) : mistakes_.AddBeside(mistake);
+      unknown.meant.has_value() ? mistakes_.Add(KeyBelow(path, *unknown.meant), mistake) : mistakes_.AddBeside(mistake);
     }
   }
 
@@ -116,7 +116,7 @@ class Reader {
       Message* const section = message->GetReflection()->MutableMessage(message, field);
       const std::string& plain = KeyOf(field).plain();
       if (plain.empty() || !node.IsScalar()) return Section(node, key, at, section);
-      return Value(node, Below(key, plain), key_mark, section->GetDescriptor()->FindFieldByName(plain), section);
+      return Value(node, KeyBelow(key, plain), key_mark, section->GetDescriptor()->FindFieldByName(plain), section);
     }
     if (IsSectionList(field)) return SectionList(node, key, at, field, message);
     mistakes_.Add(key, Plain(node, key, at, field, message));
@@ -138,7 +138,7 @@ class Reader {
     }
     int index = 0;
     for (const YAML::Node& item : node) {
-      const std::string section = Below(key, absl::StrCat(index++));
+      const std::string section = KeyBelow(key, absl::StrCat(index++));
       places_.Set(section, PlaceOf(item.Mark()));
       Section(item, section, item.Mark(), message->GetReflection()->AddMessage(message, field));
     }
@@ -239,7 +239,7 @@ absl::StatusOr<std::vector<const FieldDescriptor*>> Locate(const std::string& pa
       return absl::InvalidArgumentError(absl::StrCat("'", name, "': ", ExplainUnknown(section, above, name).message));
     }
     fields.push_back(field);
-    above = Below(above, name);
+    above = KeyBelow(above, name);
     section = IsSection(field) ? field->message_type() : nullptr;
   }
   return fields;
