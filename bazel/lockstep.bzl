@@ -10,6 +10,13 @@ TEST_LINKOPTS = ["-fuse-ld=lld"]
 # The warnings are false ones of g++ 12 about std::string at -O1.
 TEST_COPTS = ["-O1", "-Wno-array-bounds", "-Wno-stringop-overflow", "-Wno-restrict"]
 
+# Headers that are compiled once: headers.h, and with test_headers.h for what is compiled with TEST_COPTS.
+_PRECOMPILED = "//bazel:precompiled"
+_TEST_PRECOMPILED = "//bazel:test_precompiled"
+
+# So many sources are compiled as one.
+_TOGETHER = 8
+
 def _include(header):
     return ["-include", header[2:].replace(":", "/") + ".h"]
 
@@ -26,33 +33,34 @@ def _joined(name, srcs, together, testonly):
         select({"//bazel:without_precompiled": [], "//conditions:default": joined}),
     )
 
-def _compiled_with(rule, header, name, together, srcs = [], deps = [], copts = [], testonly = None, **kwargs):
+def _compile(rule, name, together, srcs = [], deps = [], copts = [], testonly = None, **kwargs):
     if srcs and not copts:
-        copts = select({"//bazel:without_precompiled": [], "//conditions:default": _include(header)})
-        deps = deps + select({"//bazel:without_precompiled": [], "//conditions:default": [header]})
+        copts = select({"//bazel:without_precompiled": [], "//conditions:default": _include(_PRECOMPILED)})
+        deps = deps + select({"//bazel:without_precompiled": [], "//conditions:default": [_PRECOMPILED]})
     srcs, joined = _joined(name, srcs, together, testonly)
     rule(name = name, srcs = srcs, copts = copts, deps = deps + joined, testonly = testonly, **kwargs)
 
-def ls_library(name, precompiled = "//bazel:precompiled", together = 4, **kwargs):
-    """cc_library, whose sources are compiled with the header `precompiled` read already, and `together` at a time.
+def ls_library(name, together = _TOGETHER, **kwargs):
+    """cc_library, whose sources are compiled with headers.h read already, and `together` at a time.
 
-    Sources with `copts` of their own are compiled without it: a compiled header only fits the flags that it was made
-    with. What neighbours in `srcs` have for themselves needs names of its own, or `together` is 1.
+    A folder has one library, and a second one where something else must not depend on all of it. Sources with `copts` of
+    their own are compiled without headers.h: a compiled header only fits the flags that it was made with. What
+    neighbours in `srcs` have for themselves needs names of its own, or `together` is 1.
     """
-    _compiled_with(native.cc_library, precompiled, name, together, **kwargs)
+    _compile(native.cc_library, name, together, **kwargs)
 
-def ls_binary(name, precompiled = "//bazel:precompiled", together = 4, **kwargs):
+def ls_binary(name, together = _TOGETHER, **kwargs):
     """cc_binary, compiled as an ls_library is."""
-    _compiled_with(native.cc_binary, precompiled, name, together, **kwargs)
+    _compile(native.cc_binary, name, together, **kwargs)
 
-def _test_program(rule, name, srcs, deps, copts, linkopts, precompiled, together, **kwargs):
+def _test_program(rule, name, srcs, deps, copts, linkopts, together, **kwargs):
     srcs, joined = _joined(name, srcs, together, testonly = True)
     rule(
         name = name,
         srcs = srcs,
-        copts = TEST_COPTS + _include(precompiled) + copts,
+        copts = TEST_COPTS + _include(_TEST_PRECOMPILED) + copts,
         linkopts = TEST_LINKOPTS + linkopts,
-        deps = deps + joined + ["//bazel:catch_main", precompiled],
+        deps = deps + joined + ["//bazel:catch_main", _TEST_PRECOMPILED],
         linkstatic = True,
         **kwargs
     )
@@ -63,17 +71,15 @@ def ls_test(
         deps = [],
         copts = [],
         linkopts = [],
-        precompiled = "//bazel:test_precompiled",
-        together = 8,
+        together = _TOGETHER,
         size = "medium",
         **kwargs):
     """A Catch2 test binary: sources with TEST_CASEs, main comes from //bazel:catch_main.
 
-    `precompiled` is the header that is read already, made with the same flags; `together` as in ls_library. `size` is
-    the time after which a test counts as one that hangs: 5 minutes, of which the longest takes one where other work
-    shares the machine.
+    `together` as in ls_library. `size` is the time after which a test counts as one that hangs: 5 minutes, of which the
+    longest takes one where other work shares the machine.
     """
-    _test_program(native.cc_test, name, srcs, deps, copts, linkopts, precompiled, together, size = size, **kwargs)
+    _test_program(native.cc_test, name, srcs, deps, copts, linkopts, together, size = size, **kwargs)
 
 def ls_test_program(
         name,
@@ -81,10 +87,9 @@ def ls_test_program(
         deps = [],
         copts = [],
         linkopts = [],
-        precompiled = "//bazel:test_precompiled",
-        together = 8):
+        together = _TOGETHER):
     """A program of the tests of several sources, for an ls_cases_test of each: it is linked once."""
-    _test_program(native.cc_binary, name, srcs, deps, copts, linkopts, precompiled, together, testonly = True)
+    _test_program(native.cc_binary, name, srcs, deps, copts, linkopts, together, testonly = True)
 
 def ls_cases_test(name, program, size = "medium", **kwargs):
     """The test cases that the source NAME.cc of an ls_test_program has."""

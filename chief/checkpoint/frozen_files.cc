@@ -12,10 +12,10 @@
 namespace lockstep::chief {
 namespace {
 
-using TensorsByName = std::map<absl::string_view, const ManifestTensor*>;
+using NamedTensors = std::map<absl::string_view, const ManifestTensor*>;
 
 // Adds the file of the checkpoint that is `wanted`, byte for byte.
-absl::Status AddFile(absl::Span<const CheckpointTensor> layout, const ShareFile& wanted, const TensorsByName& tensors,
+absl::Status AddFile(absl::Span<const CheckpointTensor> layout, const ShareFile& wanted, const NamedTensors& tensors,
                      const Manifest& manifest, FrozenFiles& found) {
   const absl::Status other = absl::NotFoundError(absl::StrCat("no file of the checkpoint is ", wanted.path));
   std::vector<TensorSpec> specs;
@@ -57,7 +57,7 @@ absl::Status AddFile(absl::Span<const CheckpointTensor> layout, const ShareFile&
 
 absl::StatusOr<FrozenFiles> FindFrozenFiles(absl::Span<const CheckpointTensor> layout, const Share& share,
                                             const Manifest& manifest) {
-  TensorsByName tensors;
+  NamedTensors tensors;
   for (const ManifestTensor& tensor : manifest.tensors()) tensors.emplace(tensor.name(), &tensor);
   FrozenFiles found;
   for (const ShareFile& file : share.files) {

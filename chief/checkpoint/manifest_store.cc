@@ -17,10 +17,6 @@ namespace lockstep::chief {
 namespace {
 
 // What the bytes of a manifest prove; an error of the place, or a newer format, proves nothing.
-bool IsDamage(const absl::Status& status) {
-  return absl::IsDataLoss(status) || absl::IsInvalidArgument(status) || absl::IsOutOfRange(status);
-}
-
 std::string ManifestPath(const std::string& name) {
   return absl::StrCat(layout::kCheckpoints, "/", name, "/", layout::kManifest);
 }

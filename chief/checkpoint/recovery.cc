@@ -27,10 +27,6 @@ constexpr char kAbandoned[] = "abandoned";
 
 // Only damage lets a checkpoint be set aside. An error of the place (permissions, a device, a newer format) proves
 // nothing.
-bool IsDamage(const absl::Status& status) {
-  return absl::IsDataLoss(status) || absl::IsInvalidArgument(status) || absl::IsOutOfRange(status);
-}
-
 // A checkpoint that stands there.
 struct Found {
   int64_t step = 0;

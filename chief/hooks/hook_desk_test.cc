@@ -43,7 +43,7 @@ HookDesk::Options OptionsOf(const std::string& hooks, Outputs& outputs) {
   return options;
 }
 
-void WaitUntilIdle(const HookDesk& desk) {
+void WaitForDesk(const HookDesk& desk) {
   while (!desk.idle()) sched_yield();
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("hook desk: a command runs with its event, and its output is kept unde
   desk.Agreed(absl::Now(), 15);
   CHECK(desk.TakeNews());
   desk.Ended(15);
-  WaitUntilIdle(desk);
+  WaitForDesk(desk);
 
   MutexLock lock(&outputs.mutex);
   REQUIRE(outputs.texts.size() == 2);

@@ -11,7 +11,7 @@
 namespace lockstep::chief {
 namespace {
 
-void Write(absl::string_view line) {
+void LogAccess(absl::string_view line) {
   LogEventLine({.name = "access", .text = absl::StrCat("access: ", line), .fields = {}});
 }
 
@@ -19,10 +19,10 @@ void Write(absl::string_view line) {
 
 void AccessLog::Refused(absl::string_view peer, absl::string_view why) {
   MutexLock lock(&mutex_);
-  for (const std::string& line : refusals_.Add(SteadyNow(), peer, why)) Write(line);
+  for (const std::string& line : refusals_.Add(SteadyNow(), peer, why)) LogAccess(line);
 }
 
-void AccessLog::Did(absl::string_view caller, absl::string_view what) { Write(absl::StrCat(caller, ": ", what)); }
+void AccessLog::Did(absl::string_view caller, absl::string_view what) { LogAccess(absl::StrCat(caller, ": ", what)); }
 
 uint64_t AccessLog::refused() const {
   MutexLock lock(&mutex_);

@@ -31,7 +31,7 @@ size_t MostGuests() {
 }
 
 // Those to try, in order.
-std::vector<HostPort> PlacesOf(const HostPort& wanted, const std::string& earlier) {
+std::vector<HostPort> ListenPlaces(const HostPort& wanted, const std::string& earlier) {
   std::vector<HostPort> places = {wanted};
   const absl::StatusOr<HostPort> before = ParseHostPort(earlier);
   if (wanted.port == 0 && before.ok() && before->host == wanted.host) places.insert(places.begin(), *before);
@@ -77,7 +77,7 @@ absl::Status ChiefServer::Listen(const Options& options) {
     access.Refused(peer, why);
   };
   absl::Status failed;
-  for (HostPort place : PlacesOf(wanted, options.earlier)) {
+  for (HostPort place : ListenPlaces(wanted, options.earlier)) {
     absl::StatusOr<std::unique_ptr<GuardedListener>> listener = GuardedListener::Listen(place, guarded);
     failed = listener.status();
     if (!listener.ok()) continue;

@@ -34,7 +34,7 @@ absl::Status CheckReader(const std::string& token, const std::string& credential
 }
 
 // Where to try to listen, in this order: people have the page of the chief before open in their browsers.
-std::vector<std::string> PlacesOf(const JobPage::Options& options) {
+std::vector<std::string> PagePlaces(const JobPage::Options& options) {
   if (options.http != "auto") return {options.http};
   const std::string earlier = options.store->ReadPage();
   std::vector<std::string> places;
@@ -83,7 +83,7 @@ absl::Status JobPage::Serve(const Options& options) {
     return JobMetricsText(present);
   };
   absl::Status first = absl::OkStatus();
-  for (const std::string& place : PlacesOf(options)) {
+  for (const std::string& place : PagePlaces(options)) {
     server.listen = place;
     absl::StatusOr<std::unique_ptr<PageServer>> started = PageServer::Start(server, api_.get());
     if (started.ok()) {

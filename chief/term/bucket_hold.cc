@@ -14,7 +14,7 @@
 namespace lockstep::chief {
 namespace {
 
-constexpr uint64_t kMaxCopyBytes = uint64_t{64} << 20;
+constexpr uint64_t kMaxObjectCopyBytes = uint64_t{64} << 20;
 constexpr int kNonceBytes = 8;
 
 // The term in the name of the object at `key`: of a save or of a temporary file; nullopt for anything else.
@@ -118,7 +118,7 @@ absl::Status BucketHold::PutBack(absl::string_view name, absl::string_view) {
 
 absl::StatusOr<std::string> BucketHold::KeepCopy(absl::string_view path, absl::string_view why) {
   LS_RETURN_IF_ERROR(CheckCurrent());
-  LS_ASSIGN_OR_RETURN(const std::string content, ReadWholeFile(bucket_, path, kMaxCopyBytes));
+  LS_ASSIGN_OR_RETURN(const std::string content, ReadWholeFile(bucket_, path, kMaxObjectCopyBytes));
   const std::string label = absl::StrCat(BaseName(path), "-", why, "-", layout::TermName(term()));
   for (int attempt = 1;; ++attempt) {
     const std::string name = attempt == 1 ? label : absl::StrCat(label, "-", attempt);

@@ -15,7 +15,7 @@
 namespace lockstep::chief {
 namespace {
 
-constexpr uint64_t kMaxOwnerBytes = 4096;
+constexpr uint64_t kMaxLockBytes = 4096;
 
 // Whether the process that `owner` names holds a lock on the file with this inode. The kernel lists all locks, a line
 // each: "1: FLOCK  ADVISORY  WRITE 1234 08:01:131137 0 EOF".
@@ -46,7 +46,7 @@ std::string LockText(int64_t pid, absl::string_view host) {
 
 std::optional<std::string> LockHolderHere(const Storage& storage) {
   struct stat info;
-  const absl::StatusOr<std::string> owner = ReadWholeFile(storage, layout::kLock, kMaxOwnerBytes);
+  const absl::StatusOr<std::string> owner = ReadWholeFile(storage, layout::kLock, kMaxLockBytes);
   if (!owner.ok() || stat(storage.Describe(layout::kLock).c_str(), &info) != 0) return std::nullopt;
   return IsHeld(*owner, info.st_ino) ? std::optional(*owner) : std::nullopt;
 }

@@ -65,7 +65,7 @@ std::set<std::string> NamesOf(const WeightSource& source) {
   return names;
 }
 
-std::string MessageOf(const job::WarmStart& from) {
+std::string RefusalOf(const job::WarmStart& from) {
   const absl::Status refused = OpenWeights(from).status();
   CHECK_FALSE(refused.ok());
   return std::string(refused.message());
@@ -139,7 +139,7 @@ TEST_CASE("tensorflow weights: a checkpoint in a bucket", "[warm_start]") {
   CheckBegins("s3://models/trained/ck-7");
   CheckBegins("s3://models/trained/ck-7.index");
   CheckBegins("s3://models/trained");
-  CHECK_THAT(MessageOf(FromBundle("s3://models/trained/ck-8")), Contains("holds no trained weights"));
+  CHECK_THAT(RefusalOf(FromBundle("s3://models/trained/ck-8")), Contains("holds no trained weights"));
 }
 
 TEST_CASE("tensorflow weights: a damaged tensor is refused when it is read", "[warm_start]") {
@@ -171,7 +171,7 @@ TEST_CASE("tensorflow weights: what a job cannot take is refused by name, unless
   REQUIRE((*writer)->Finish().ok());
 
   job::WarmStart from = FromBundle(folder.path + "/ck");
-  CHECK_THAT(MessageOf(from), Contains("variable words") && Contains("type string") && Contains("allow_unused"));
+  CHECK_THAT(RefusalOf(from), Contains("variable words") && Contains("type string") && Contains("allow_unused"));
   from.add_allow_unused("wor*");
   const auto source = OpenWeights(from);
   REQUIRE(source.status() == absl::OkStatus());
@@ -194,7 +194,7 @@ TEST_CASE("tensorflow weights: a partitioned variable is refused by name, unless
   REQUIRE(WriteNewFile(*folder.storage, "ck.index", index, Access::kShared).ok());
 
   job::WarmStart from = FromBundle(folder.path + "/ck");
-  CHECK_THAT(MessageOf(from),
+  CHECK_THAT(RefusalOf(from),
              Contains("variable dense.kernel") && Contains("partitioned") && Contains("save it whole"));
   from.add_allow_unused("dense.*");
   CHECK(OpenWeights(from).value()->tensors().empty());
@@ -244,11 +244,11 @@ TEST_CASE("tensorflow weights: the file of a folder's newest checkpoint", "[warm
   set("model_checkpoint_path: \"/somewhere/else/ck-1\"\n");  // a folder that moved
   CheckBegins(folder.path);
   set("model_checkpoint_path: \"ck-2\"\n");
-  CHECK_THAT(MessageOf(FromBundle(folder.path)), Contains("names the checkpoint ck-2") && Contains("is not there"));
+  CHECK_THAT(RefusalOf(FromBundle(folder.path)), Contains("names the checkpoint ck-2") && Contains("is not there"));
   set("model_checkpoint_path: \"../ck-1\"\n");
-  CHECK_THAT(MessageOf(FromBundle(folder.path)), Contains(".."));
+  CHECK_THAT(RefusalOf(FromBundle(folder.path)), Contains(".."));
   set("nothing of the kind");
-  CHECK_THAT(MessageOf(FromBundle(folder.path)), Contains("names no checkpoint"));
+  CHECK_THAT(RefusalOf(FromBundle(folder.path)), Contains("names no checkpoint"));
 }
 
 TEST_CASE("tensorflow weights: an export into a job's directory does not hide the job's checkpoints", "[warm_start]") {
@@ -270,13 +270,13 @@ TEST_CASE("tensorflow weights: keys that go with a job's checkpoints are refused
   ExportTo(*folder.storage, "ck");
   job::WarmStart from = FromBundle(folder.path + "/ck");
   from.set_step(3);
-  CHECK_THAT(MessageOf(from), Contains("model.from.step"));
+  CHECK_THAT(RefusalOf(from), Contains("model.from.step"));
   from.clear_step();
   from.set_weights(job::WarmStart::WEIGHTS_EMA);
-  CHECK_THAT(MessageOf(from), Contains("model.from.weights"));
-  CHECK_THAT(MessageOf(FromBundle(folder.path + "/ck.data-00000-of-00001")),
+  CHECK_THAT(RefusalOf(from), Contains("model.from.weights"));
+  CHECK_THAT(RefusalOf(FromBundle(folder.path + "/ck.data-00000-of-00001")),
              Contains("prefix of a TensorFlow checkpoint"));
-  CHECK_THAT(MessageOf(FromBundle(folder.path + "/no.index")), Contains("no.index"));
+  CHECK_THAT(RefusalOf(FromBundle(folder.path + "/no.index")), Contains("no.index"));
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ class IndexVisitor final : public JsonVisitor {
   }
 };
 
-absl::Status Malformed(absl::string_view file, absl::string_view what) {
+absl::Status InvalidIndex(absl::string_view file, absl::string_view what) {
   return absl::DataLossError(absl::StrCat(file, " is not a valid index: ", what));
 }
 
@@ -71,8 +71,8 @@ std::string EncodeShardIndex(const ShardIndex& index) {
 
 absl::StatusOr<ShardIndex> ParseShardIndex(absl::string_view json, absl::string_view file) {
   IndexVisitor visitor;
-  if (absl::Status parsed = ParseStrictJson(json, visitor); !parsed.ok()) return Malformed(file, parsed.message());
-  if (!visitor.has_total || !visitor.has_map) return Malformed(file, "metadata.total_size or weight_map is missing");
+  if (absl::Status parsed = ParseStrictJson(json, visitor); !parsed.ok()) return InvalidIndex(file, parsed.message());
+  if (!visitor.has_total || !visitor.has_map) return InvalidIndex(file, "metadata.total_size or weight_map is missing");
   return std::move(visitor.index);
 }
 
@@ -81,21 +81,21 @@ absl::Status CheckShardIndex(const ShardIndex& index, const std::map<std::string
   for (const auto& [name, shard] : index.weight_map) {
     const auto it = found.find(shard);
     if (it == found.end())
-      return Malformed(file, absl::StrCat("it maps '", name, "' to ", shard, ", which is not there"));
+      return InvalidIndex(file, absl::StrCat("it maps '", name, "' to ", shard, ", which is not there"));
     if (!it->second.contains(name))
-      return Malformed(file, absl::StrCat("it maps '", name, "' to ", shard, ", which lacks it"));
+      return InvalidIndex(file, absl::StrCat("it maps '", name, "' to ", shard, ", which lacks it"));
   }
   for (const auto& [shard, names] : found) {
     for (const std::string& name : names) {
       const auto it = index.weight_map.find(name);
       if (it == index.weight_map.end() || it->second != shard) {
-        return Malformed(file, absl::StrCat("it does not map '", name, "' to ", shard, ", which holds it"));
+        return InvalidIndex(file, absl::StrCat("it does not map '", name, "' to ", shard, ", which holds it"));
       }
     }
   }
   if (index.total_size != total_size) {
-    return Malformed(file,
-                     absl::StrCat("total_size is ", index.total_size, "; the tensors have ", total_size, " bytes"));
+    return InvalidIndex(file,
+                        absl::StrCat("total_size is ", index.total_size, "; the tensors have ", total_size, " bytes"));
   }
   return absl::OkStatus();
 }

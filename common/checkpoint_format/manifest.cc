@@ -24,7 +24,7 @@ bool IsHexDigest(absl::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f'); });
 }
 
-absl::Status Malformed(absl::string_view file, absl::string_view what) {
+absl::Status InvalidManifest(absl::string_view file, absl::string_view what) {
   return absl::DataLossError(absl::StrCat(file, " is not a valid manifest: ", what));
 }
 
@@ -44,11 +44,12 @@ absl::Status CheckFiles(const Manifest& manifest, absl::string_view file, std::s
   absl::string_view before;
   for (const ManifestFile& entry : manifest.files()) {
     if (!CheckStoragePath(entry.path()).ok() || entry.path() <= before) {
-      return Malformed(file,
-                       absl::StrCat("the file '", absl::CHexEscape(entry.path()), "' is out of order or no path"));
+      return InvalidManifest(
+          file, absl::StrCat("the file '", absl::CHexEscape(entry.path()), "' is out of order or no path"));
     }
-    if (entry.header_size() > entry.size()) return Malformed(file, absl::StrCat(entry.path(), " ends in its header"));
-    if (!IsHexDigest(entry.sha256())) return Malformed(file, absl::StrCat(entry.path(), " has no digest"));
+    if (entry.header_size() > entry.size())
+      return InvalidManifest(file, absl::StrCat(entry.path(), " ends in its header"));
+    if (!IsHexDigest(entry.sha256())) return InvalidManifest(file, absl::StrCat(entry.path(), " has no digest"));
     before = entry.path();
     paths.insert(before);
   }
@@ -59,21 +60,21 @@ absl::Status CheckTensors(const Manifest& manifest, absl::string_view file, cons
   absl::string_view before;
   for (const ManifestTensor& tensor : manifest.tensors()) {
     const std::string shown = absl::StrCat("tensor '", absl::CHexEscape(tensor.name()), "' ");
-    if (tensor.name() <= before) return Malformed(file, shown + "is out of order or without a name");
+    if (tensor.name() <= before) return InvalidManifest(file, shown + "is out of order or without a name");
     before = tensor.name();
-    if (!IsInGroup(tensor.name(), tensor.group())) return Malformed(file, shown + "has no group");
+    if (!IsInGroup(tensor.name(), tensor.group())) return InvalidManifest(file, shown + "has no group");
     const std::optional<DType> dtype = ParseDType(tensor.dtype());
-    if (!dtype) return Malformed(file, shown + "has an unknown dtype");
+    if (!dtype) return InvalidManifest(file, shown + "has an unknown dtype");
     const absl::StatusOr<int64_t> bytes = CheckedByteSize(*dtype, tensor.shape());
-    if (!bytes.ok()) return Malformed(file, shown + "has an impossible shape");
+    if (!bytes.ok()) return InvalidManifest(file, shown + "has an impossible shape");
     if (tensor.end() < tensor.begin() || tensor.end() - tensor.begin() != static_cast<uint64_t>(*bytes)) {
-      return Malformed(file, shown + "has another size than its shape and dtype");
+      return InvalidManifest(file, shown + "has another size than its shape and dtype");
     }
-    if (!paths.contains(tensor.file())) return Malformed(file, shown + "lies in a file that is not listed");
-    if (!IsHexDigest(tensor.sha256())) return Malformed(file, shown + "has no digest");
+    if (!paths.contains(tensor.file())) return InvalidManifest(file, shown + "lies in a file that is not listed");
+    if (!IsHexDigest(tensor.sha256())) return InvalidManifest(file, shown + "has no digest");
     const TensorSpec spec{tensor.name(), *dtype, Shape(tensor.shape().begin(), tensor.shape().end())};
     if (manifest.format_version() >= kManifestWithLeaves && !LeavesHold(spec, tensor)) {
-      return Malformed(file, shown + "has leaves that do not make its digest");
+      return InvalidManifest(file, shown + "has leaves that do not make its digest");
     }
   }
   return absl::OkStatus();
@@ -115,10 +116,10 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view json, absl::string_view
   }
   const std::string& digest = manifest.manifest_sha256();
   if (manifest.format_version() < 1 || !IsHexDigest(digest))
-    return Malformed(file, "format_version or manifest_sha256 is missing");
+    return InvalidManifest(file, "format_version or manifest_sha256 is missing");
   std::string zeroed(json);
   const size_t place = zeroed.rfind(digest);
-  if (place == std::string::npos) return Malformed(file, "manifest_sha256 is not written as plain digits");
+  if (place == std::string::npos) return InvalidManifest(file, "manifest_sha256 is not written as plain digits");
   zeroed.replace(place, digest.size(), std::string(kZeros));
   if (const std::string actual = Sha256Hex(zeroed); actual != digest) {
     return absl::DataLossError(absl::StrCat(file, " was changed: its digest is ", actual, ", it says ", digest));
@@ -127,11 +128,11 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view json, absl::string_view
   LS_RETURN_IF_ERROR(CheckFiles(manifest, file, paths));
   LS_RETURN_IF_ERROR(CheckTensors(manifest, file, paths));
   if (manifest.step() < 0 || manifest.term() < 1 || manifest.position() < 0)
-    return Malformed(file, "step, term or position is impossible");
+    return InvalidManifest(file, "step, term or position is impossible");
   LS_ASSIGN_OR_RETURN(const std::string state, StateDigestOf(manifest));
   if (state != manifest.state_digest()) {
-    return Malformed(file,
-                     absl::StrCat("its tensors make the state digest ", state, ", it says ", manifest.state_digest()));
+    return InvalidManifest(
+        file, absl::StrCat("its tensors make the state digest ", state, ", it says ", manifest.state_digest()));
   }
   return manifest;
 }

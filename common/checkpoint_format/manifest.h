@@ -34,6 +34,11 @@ std::optional<Sha256Digest> ParseDigest(const std::string& hex);
 // FailedPrecondition on a newer format version. `file` is used in messages.
 absl::StatusOr<Manifest> ParseManifest(absl::string_view json, absl::string_view file);
 
+// Whether `status` says that bytes of a checkpoint are damaged, so that reading them again gives the same error.
+inline bool IsDamage(const absl::Status& status) {
+  return absl::IsDataLoss(status) || absl::IsInvalidArgument(status) || absl::IsOutOfRange(status);
+}
+
 // The state's layout as the manifest lists it, sorted by name.
 std::vector<CheckpointTensor> ManifestLayout(const Manifest& manifest);
 

@@ -17,14 +17,14 @@
 namespace lockstep {
 namespace {
 
-constexpr absl::string_view kMetadataKey = "__metadata__";
+constexpr absl::string_view kMetadataEntry = "__metadata__";
 // Collects entries and metadata; sizes and places are checked afterwards, over all entries.
 class HeaderVisitor final : public JsonVisitor {
  public:
   using Path = std::vector<std::string>;
 
   absl::Status Text(const Path& path, int in_array, absl::string_view value) override {
-    if (path.size() == 2 && in_array == 0 && path[0] == kMetadataKey) {
+    if (path.size() == 2 && in_array == 0 && path[0] == kMetadataEntry) {
       header.metadata.emplace(path[1], value);
       return absl::OkStatus();
     }
@@ -38,13 +38,13 @@ class HeaderVisitor final : public JsonVisitor {
     return Bad(path, "has text where none belongs");
   }
   absl::Status Unsigned(const Path& path, int in_array, uint64_t value) override {
-    if (path.size() == 2 && in_array == 1 && path[1] == "shape" && path[0] != kMetadataKey) {
+    if (path.size() == 2 && in_array == 1 && path[1] == "shape" && path[0] != kMetadataEntry) {
       if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
         return Bad(path, "has a dimension over 2^63 - 1");
       header.entries.back().spec.shape.push_back(static_cast<int64_t>(value));
       return absl::OkStatus();
     }
-    if (path.size() == 2 && in_array == 1 && path[1] == "data_offsets" && path[0] != kMetadataKey) {
+    if (path.size() == 2 && in_array == 1 && path[1] == "data_offsets" && path[0] != kMetadataEntry) {
       offsets_.push_back(value);
       return offsets_.size() <= 2 ? absl::OkStatus() : Bad(path, "has more than two data_offsets");
     }
@@ -55,7 +55,7 @@ class HeaderVisitor final : public JsonVisitor {
   }
   absl::Status BeginObject(const Path& path, int in_array) override {
     if (in_array > 0 || path.size() > 1) return Bad(path, "has an object where none belongs");
-    if (path.size() == 1 && path[0] != kMetadataKey) {
+    if (path.size() == 1 && path[0] != kMetadataEntry) {
       LS_RETURN_IF_ERROR(CheckTensorName(path[0]));
       header.entries.push_back({});
       header.entries.back().spec.name = path[0];
@@ -65,7 +65,7 @@ class HeaderVisitor final : public JsonVisitor {
     return absl::OkStatus();
   }
   absl::Status EndObject(const Path& path) override {
-    if (path.size() != 1 || path[0] == kMetadataKey) return absl::OkStatus();
+    if (path.size() != 1 || path[0] == kMetadataEntry) return absl::OkStatus();
     if (!has_dtype_ || !has_shape_ || offsets_.size() != 2) {
       return Bad(path, "lacks dtype, shape or data_offsets");
     }
@@ -74,7 +74,7 @@ class HeaderVisitor final : public JsonVisitor {
     return absl::OkStatus();
   }
   absl::Status BeginArray(const Path& path, int in_array) override {
-    const bool fits = path.size() == 2 && in_array == 0 && path[0] != kMetadataKey;
+    const bool fits = path.size() == 2 && in_array == 0 && path[0] != kMetadataEntry;
     if (fits && path[1] == "shape") has_shape_ = true;
     if (fits && (path[1] == "shape" || path[1] == "data_offsets")) return absl::OkStatus();
     return Bad(path, "has an array where none belongs");

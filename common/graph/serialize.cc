@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kMostBytes = (size_t{1} << 31) - 1;
 
-absl::Status Invalid(const std::string& message) {
+absl::Status InvalidMetagraph(const std::string& message) {
   return absl::InvalidArgumentError(absl::StrCat("metagraph: ", message));
 }
 
@@ -34,7 +34,7 @@ void WriteSpec(DType dtype, const Shape& shape, Message* message) {
 template <typename Message>
 absl::Status ReadSpec(const Message& message, DType* dtype, Shape* shape) {
   const std::optional<DType> parsed = ParseDType(message.dtype());
-  if (!parsed.has_value()) return Invalid(absl::StrCat("'", message.name(), "' has no known element type"));
+  if (!parsed.has_value()) return InvalidMetagraph(absl::StrCat("'", message.name(), "' has no known element type"));
   *dtype = *parsed;
   shape->assign(message.shape().begin(), message.shape().end());
   return absl::OkStatus();
@@ -68,7 +68,7 @@ absl::StatusOr<RawAttribute> ReadAttribute(const proto::Attribute& message) {
     case proto::Attribute::VALUE_NOT_SET:
       break;
   }
-  return Invalid(absl::StrCat("attribute '", message.name(), "' has no value"));
+  return InvalidMetagraph(absl::StrCat("attribute '", message.name(), "' has no value"));
 }
 
 void WriteNode(const Node& node, proto::Node* message) {
@@ -85,15 +85,15 @@ void WriteNode(const Node& node, proto::Node* message) {
 absl::StatusOr<Node> ReadNode(const proto::Node& message) {
   const std::optional<OpType> op = FindOp(message.domain(), message.op());
   if (!op.has_value()) {
-    return Invalid(absl::StrCat("node '", message.name(), "' uses op '", message.domain(),
-                                message.domain().empty() ? "" : ".", message.op(),
-                                "', which this program does not have"));
+    return InvalidMetagraph(absl::StrCat("node '", message.name(), "' uses op '", message.domain(),
+                                         message.domain().empty() ? "" : ".", message.op(),
+                                         "', which this program does not have"));
   }
   RawAttributes raw;
   for (const proto::Attribute& attribute : message.attributes()) {
     LS_ASSIGN_OR_RETURN(RawAttribute value, ReadAttribute(attribute));
     if (!raw.emplace(attribute.name(), std::move(value)).second) {
-      return Invalid(absl::StrCat("node '", message.name(), "' has attribute '", attribute.name(), "' twice"));
+      return InvalidMetagraph(absl::StrCat("node '", message.name(), "' has attribute '", attribute.name(), "' twice"));
     }
   }
   Node node;
@@ -123,12 +123,12 @@ absl::StatusOr<Variable> ReadVariable(const proto::Variable& message) {
   variable.name = message.name();
   LS_RETURN_IF_ERROR(ReadSpec(message, &variable.dtype, &variable.shape));
   if (message.kind() < proto::Variable::PARAMETER || message.kind() > proto::Variable::FROZEN) {
-    return Invalid(absl::StrCat("variable '", message.name(), "' is of no known kind"));
+    return InvalidMetagraph(absl::StrCat("variable '", message.name(), "' is of no known kind"));
   }
   variable.kind = static_cast<VariableKind>(message.kind() - 1);
   const proto::Init& init = message.init();
   if (init.kind() < proto::Init::CONSTANT || init.kind() > proto::Init::NORMAL) {
-    return Invalid(absl::StrCat("variable '", message.name(), "' begins in no known way"));
+    return InvalidMetagraph(absl::StrCat("variable '", message.name(), "' begins in no known way"));
   }
   variable.init = {static_cast<InitRule::Kind>(init.kind() - 1), init.value(), init.fan_in(), init.file_sha256(),
                    init.file_tensor()};
@@ -141,7 +141,7 @@ absl::StatusOr<Constant> ReadConstant(const proto::Constant& message) {
   LS_RETURN_IF_ERROR(ReadSpec(message, &dtype, &shape));
   LS_ASSIGN_OR_RETURN(const int64_t bytes, CheckedByteSize(dtype, shape));
   if (bytes != static_cast<int64_t>(message.data().size())) {
-    return Invalid(
+    return InvalidMetagraph(
         absl::StrCat("constant '", message.name(), "' has ", message.data().size(), " bytes, expected ", bytes));
   }
   LS_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(dtype, std::move(shape)));
@@ -206,7 +206,7 @@ absl::StatusOr<SignatureInput> ReadSignature(const proto::SignatureInput& messag
   input.name = message.name();
   input.field = message.field();
   if (message.role() != proto::SignatureInput::FEATURE && message.role() != proto::SignatureInput::LABEL) {
-    return Invalid(absl::StrCat("input '", message.name(), "' has no known role"));
+    return InvalidMetagraph(absl::StrCat("input '", message.name(), "' has no known role"));
   }
   input.role = message.role() == proto::SignatureInput::FEATURE ? InputRole::kFeature : InputRole::kLabel;
   LS_RETURN_IF_ERROR(ReadSpec(message, &input.dtype, &input.shape));
@@ -250,9 +250,9 @@ absl::StatusOr<MetaGraph> FromProto(const proto::MetaGraph& message) {
 }
 
 absl::Status TooLarge(size_t bytes, size_t constants) {
-  return Invalid(absl::StrCat("the metagraph has ", bytes, " bytes, ", constants,
-                              " of them constants of the model, and at most ", kMostBytes,
-                              " can be stored; export the large ones as parameters or buffers, which are state"));
+  return InvalidMetagraph(
+      absl::StrCat("the metagraph has ", bytes, " bytes, ", constants, " of them constants of the model, and at most ",
+                   kMostBytes, " can be stored; export the large ones as parameters or buffers, which are state"));
 }
 
 std::string Bytes(const proto::MetaGraph& message) {
@@ -280,13 +280,13 @@ absl::StatusOr<std::string> SerializeMetaGraph(const MetaGraph& metagraph) {
 absl::StatusOr<MetaGraph> ParseMetaGraph(absl::string_view bytes) {
   proto::MetaGraph message;
   if (bytes.size() > kMostBytes || !message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return Invalid(absl::StrCat("these ", bytes.size(), " bytes are no metagraph, or one that was cut short"));
+    return InvalidMetagraph(absl::StrCat("these ", bytes.size(), " bytes are no metagraph, or one that was cut short"));
   }
   LS_ASSIGN_OR_RETURN(MetaGraph metagraph, FromProto(message));
   LS_RETURN_IF_ERROR(ValidateMetaGraph(metagraph));
   LS_ASSIGN_OR_RETURN(const std::string canonical, SerializeMetaGraph(metagraph));
   if (canonical != bytes) {
-    return Invalid(
+    return InvalidMetagraph(
         "it holds fields that this program does not know, or it was written by other means; use the program that wrote "
         "it");
   }

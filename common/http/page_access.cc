@@ -19,7 +19,7 @@ bool NamesLoopback(absl::string_view host) {
          (absl::StartsWith(name, "127.") && name.find_first_not_of("0123456789.") == std::string::npos);
 }
 
-HttpResponse Refusal(unsigned status, const std::string& why) {
+HttpResponse PageRefusal(unsigned status, const std::string& why) {
   HttpResponse response;
   response.status = status;
   response.body = why + "\n";
@@ -41,7 +41,7 @@ std::optional<HttpResponse> PageAccess::Refuse(const HttpRequest& request) const
   const auto token = request.query.find("token");
   if (request.on_loopback) {
     if (!NamesLoopback(request.host)) {
-      return Refusal(403, "this page is for this machine alone: ask for it as localhost or 127.0.0.1");
+      return PageRefusal(403, "this page is for this machine alone: ask for it as localhost or 127.0.0.1");
     }
     return std::nullopt;
   }
@@ -49,15 +49,15 @@ std::optional<HttpResponse> PageAccess::Refuse(const HttpRequest& request) const
   absl::string_view bearer = request.authorization;
   std::string credential = CookieIn(request.cookie, CookieName(request));
   if (absl::ConsumePrefix(&bearer, "Bearer ")) credential = std::string(absl::StripAsciiWhitespace(bearer));
-  if (credential.empty()) return Refusal(401, kHowToAsk);
+  if (credential.empty()) return PageRefusal(401, kHowToAsk);
   const absl::Status allowed = check_(credential);
-  if (!allowed.ok()) return Refusal(401, absl::StrCat(allowed.message()));
+  if (!allowed.ok()) return PageRefusal(401, absl::StrCat(allowed.message()));
   return std::nullopt;
 }
 
 std::optional<HttpResponse> PageAccess::TakeLink(const HttpRequest& request, const std::string& token) const {
   const absl::Status allowed = check_(token);
-  if (!allowed.ok()) return Refusal(401, absl::StrCat(allowed.message()));
+  if (!allowed.ok()) return PageRefusal(401, absl::StrCat(allowed.message()));
   HttpResponse response;
   response.status = 303;
   // Relative, for proxies that serve the page below a prefix. The last part of the path is all that is needed.

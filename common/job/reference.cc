@@ -90,7 +90,7 @@ job::Effect EffectOf(const FieldDescriptor* field, job::Effect inherited) {
   return own == job::EFFECT_INHERIT || inherited == job::EFFECT_FREE ? inherited : own;
 }
 
-void AppendSection(const Descriptor* type, const std::string& path, job::Effect inherited, std::string& out) {
+void AppendSectionPage(const Descriptor* type, const std::string& path, job::Effect inherited, std::string& out) {
   std::vector<const FieldDescriptor*> sections;
   std::string rows;
   for (int i = 0; i < type->field_count(); ++i) {
@@ -113,7 +113,7 @@ void AppendSection(const Descriptor* type, const std::string& path, job::Effect 
     absl::StrAppend(&out, "### `", key, "`\n\n", job::KeyOf(section).doc());
     if (job::KeyOf(section).section_on_demand()) absl::StrAppend(&out, " Absent unless written.");
     absl::StrAppend(&out, "\n\n");
-    AppendSection(section->message_type(), key, EffectOf(section, inherited), out);
+    AppendSectionPage(section->message_type(), key, EffectOf(section, inherited), out);
   }
 }
 
@@ -121,7 +121,7 @@ void AppendSection(const Descriptor* type, const std::string& path, job::Effect 
 
 std::string JobFileReference() {
   std::string out;
-  AppendSection(job::JobSpec::descriptor(), "", job::EFFECT_BITS, out);
+  AppendSectionPage(job::JobSpec::descriptor(), "", job::EFFECT_BITS, out);
   return out;
 }
 

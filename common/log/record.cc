@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr absl::string_view kNames[] = {"debug", "info", "warn", "error"};
 constexpr absl::string_view kColours[] = {"\x1b[2m", "", "\x1b[33m", "\x1b[1;31m"};
-constexpr absl::string_view kPlain = "\x1b[0m";
+constexpr absl::string_view kColourEnd = "\x1b[0m";
 
 // Removes and returns a member; "" where it is missing or no string.
 std::string TakeString(Json& json, const char* name) {
@@ -98,7 +98,7 @@ std::string LogRecordText(const LogRecord& record, bool colour) {
   if (record.level != LogLevel::info) {
     const int index = static_cast<int>(record.level);
     const std::string level = absl::StrCat(kNames[index], ":");
-    absl::StrAppend(&text, colour ? absl::StrCat(kColours[index], level, kPlain) : level, " ");
+    absl::StrAppend(&text, colour ? absl::StrCat(kColours[index], level, kColourEnd) : level, " ");
   }
   return absl::StrCat(text, EscapeControls(record.message));
 }

@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-std::string EtagOf(absl::string_view bytes) { return Sha256Hex(bytes).substr(0, 32); }
+std::string EtagOfBytes(absl::string_view bytes) { return Sha256Hex(bytes).substr(0, 32); }
 
 }  // namespace
 
@@ -41,7 +41,7 @@ absl::Status MemoryObjectStore::Store(const std::string& key, absl::string_view 
   if (condition == PutCondition::kIfAbsent && objects_.count(key) != 0) {
     return absl::AlreadyExistsError(absl::StrCat(Describe(key), " is there"));
   }
-  objects_[key] = {std::string(bytes), EtagOf(bytes)};
+  objects_[key] = {std::string(bytes), EtagOfBytes(bytes)};
   return absl::OkStatus();
 }
 
@@ -146,7 +146,7 @@ absl::StatusOr<UploadedPart> MemoryObjectStore::PutPart(const Upload& upload, in
     const auto found = uploads_.find(upload.id);
     if (found == uploads_.end()) return absl::NotFoundError(absl::StrCat(Describe(upload.key), ": no such upload"));
     found->second.bytes[number] = std::string(bytes);
-    return UploadedPart{number, bytes.size(), EtagOf(bytes), Crc32c(bytes)};
+    return UploadedPart{number, bytes.size(), EtagOfBytes(bytes), Crc32c(bytes)};
   });
 }
 
@@ -170,7 +170,7 @@ absl::Status MemoryObjectStore::Assemble(const Upload& upload, absl::Span<const 
   int last = 0;
   for (const UploadedPart& part : parts) {
     const auto stored = found->second.bytes.find(part.number);
-    const bool known = stored != found->second.bytes.end() && EtagOf(stored->second) == part.etag;
+    const bool known = stored != found->second.bytes.end() && EtagOfBytes(stored->second) == part.etag;
     if (!known || part.number != last + 1) {
       return absl::InvalidArgumentError(absl::StrCat("part ", part.number, " is not known, or not in order"));
     }
@@ -184,7 +184,7 @@ absl::Status MemoryObjectStore::Assemble(const Upload& upload, absl::Span<const 
     return absl::InvalidArgumentError(
         absl::StrCat("an upload of ", found->second.bytes.size(), " parts ends with ", parts.size()));
   }
-  const std::string etag = EtagOf(whole) + suffix;
+  const std::string etag = EtagOfBytes(whole) + suffix;
   objects_[upload.key] = {std::move(whole), etag};
   uploads_.erase(found);
   return absl::OkStatus();

@@ -13,6 +13,7 @@
 #include "common/log/log.h"
 #include "common/net/listen.h"
 #include "common/training/prepare_job.h"
+#include "deploy/cli/byte_units.h"
 #include "deploy/cli/check_hooks.h"
 #include "deploy/cli/machine.h"
 #include "worker/device/choice/evaluate_node.h"
@@ -21,7 +22,6 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr double kMiB = 1 << 20;
 constexpr size_t kNamedNodes = 5;
 
 // A CPU serves what it has no kernel of its own for with the reference kernels, which are slow.

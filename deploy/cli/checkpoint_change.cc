@@ -77,7 +77,7 @@ int Change(chief::CheckpointChange change, const ChangeOptions& options) {
   return kExitDone;
 }
 
-void Add(CLI::App& parent, const char* name, const char* what, chief::CheckpointChange change, int& exit_code) {
+void AddChange(CLI::App& parent, const char* name, const char* what, chief::CheckpointChange change, int& exit_code) {
   CLI::App* command = parent.add_subcommand(name, what);
   auto options = std::make_shared<ChangeOptions>();
   command->add_option("dir", options->directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
@@ -93,9 +93,9 @@ void Add(CLI::App& parent, const char* name, const char* what, chief::Checkpoint
 }  // namespace
 
 void AddCheckpointChanges(CLI::App& checkpoint, int& exit_code) {
-  Add(checkpoint, "pin", "Keep one for good: retention leaves it", chief::CheckpointChange::kPin, exit_code);
-  Add(checkpoint, "unpin", "Leave it to retention again", chief::CheckpointChange::kUnpin, exit_code);
-  Add(checkpoint, "rm", "Remove one that the job does not need", chief::CheckpointChange::kRemove, exit_code);
+  AddChange(checkpoint, "pin", "Keep one for good: retention leaves it", chief::CheckpointChange::kPin, exit_code);
+  AddChange(checkpoint, "unpin", "Leave it to retention again", chief::CheckpointChange::kUnpin, exit_code);
+  AddChange(checkpoint, "rm", "Remove one that the job does not need", chief::CheckpointChange::kRemove, exit_code);
 }
 
 }  // namespace lockstep::cli

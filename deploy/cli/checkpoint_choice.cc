@@ -12,7 +12,7 @@ namespace lockstep::cli {
 namespace {
 
 // The step of the best checkpoint: by the log, or, in a directory of a program without one, by the hint.
-absl::StatusOr<int64_t> BestStep(const JobPlace& place) {
+absl::StatusOr<int64_t> BestStepOf(const JobPlace& place) {
   const Storage& storage = place.storage();
   LS_ASSIGN_OR_RETURN(const std::optional<CommitRecord> record, chief::JobLog::Of(place)->Read());
   if (record.has_value()) {
@@ -46,7 +46,7 @@ void AddCheckpointChoice(CLI::App& command, CheckpointChoice& choice) {
 absl::StatusOr<chief::CheckpointReader> OpenChosen(const JobPlace& place, const CheckpointChoice& choice) {
   std::optional<int64_t> step = choice.step;
   if (choice.best) {
-    LS_ASSIGN_OR_RETURN(step, BestStep(place));
+    LS_ASSIGN_OR_RETURN(step, BestStepOf(place));
   }
   LS_ASSIGN_OR_RETURN(const chief::CheckpointPaths paths, chief::CheckpointsOfJob(place));
   return chief::OpenCheckpoint(place.storage(), paths, step);

@@ -47,7 +47,7 @@ _PROGRAM_files() {
 complete -F _PROGRAM PROGRAM
 )sh";
 
-std::string Quoted(const CommandText& command, const std::string& name) {
+std::string BashQuoted(const CommandText& command, const std::string& name) {
   return absl::StrCat("'", command.called, " ", name, "'");
 }
 
@@ -60,7 +60,7 @@ std::string Values(const CommandText& program) {
     for (const OptionText& option : command->options) {
       if (option.value == ValueKind::kNone) continue;
       std::vector<std::string> places;
-      for (const std::string& name : option.names) places.push_back(Quoted(*command, name));
+      for (const std::string& name : option.names) places.push_back(BashQuoted(*command, name));
       if (!option.choices.empty()) {
         absl::StrAppend(&text, "    ", absl::StrJoin(places, " | "), ") COMPREPLY=($(compgen -W '",
                         absl::StrJoin(option.choices, " "), "' -- \"$current\")); return ;;\n");

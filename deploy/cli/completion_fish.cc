@@ -39,7 +39,7 @@ end
 complete -c PROGRAM -f
 )sh";
 
-std::string Quoted(const std::string& text) {
+std::string FishQuoted(const std::string& text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"'", "\\'"}}), "'");
 }
 
@@ -54,13 +54,13 @@ std::string FishOption(const OptionText& option) {
     absl::StrAppend(&text, is_long ? " -l " : " -s ", name.substr(is_long ? 2 : 1));
   }
   if (!option.choices.empty()) {
-    absl::StrAppend(&text, " -x -a ", Quoted(absl::StrJoin(option.choices, " ")));
+    absl::StrAppend(&text, " -x -a ", FishQuoted(absl::StrJoin(option.choices, " ")));
   } else if (option.value == ValueKind::kNumber) {
     text += " -x";
   } else if (option.value == ValueKind::kText) {
     text += " -r -F";
   }
-  return absl::StrCat(text, " -d ", Quoted(option.description), "\n");
+  return absl::StrCat(text, " -d ", FishQuoted(option.description), "\n");
 }
 
 }  // namespace
@@ -71,14 +71,14 @@ std::string FishCompletion(const CommandText& program) {
   const std::string help = absl::StrCat(program.name, " help");
   for (const CommandText* const command : AllCommands(program)) {
     if (command->called == help) continue;
-    if (command != &program) below.push_back(Quoted(command->called));
+    if (command != &program) below.push_back(FishQuoted(command->called));
     for (const CommandText& next : command->commands) {
-      absl::StrAppend(&lines, Line(*command, "below"), " -a ", next.name, " -d ", Quoted(next.description), "\n");
+      absl::StrAppend(&lines, Line(*command, "below"), " -a ", next.name, " -d ", FishQuoted(next.description), "\n");
     }
     for (const OptionText& option : command->options) absl::StrAppend(&lines, Line(*command, "at"), FishOption(option));
     for (const OptionText& argument : command->arguments) {
       const std::string what =
-          argument.choices.empty() ? " -F" : absl::StrCat(" -a ", Quoted(absl::StrJoin(argument.choices, " ")));
+          argument.choices.empty() ? " -F" : absl::StrCat(" -a ", FishQuoted(absl::StrJoin(argument.choices, " ")));
       absl::StrAppend(&lines, Line(*command, "at"), what, "\n");
     }
   }

@@ -17,7 +17,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr absl::Duration kDeadline = absl::Seconds(5);
+constexpr absl::Duration kDrainDeadline = absl::Seconds(5);
 constexpr absl::Duration kLookEvery = absl::Milliseconds(500);
 
 struct DrainOptions {
@@ -38,7 +38,7 @@ bool IsHere(const proto::StatusReply& status, const std::vector<std::string>& ta
 // Until none of them is here any more. A chief that is only slow is waited for.
 int WaitUntilGone(const AdminClient& client, const DrainOptions& options) {
   for (;;) {
-    const absl::StatusOr<proto::StatusReply> status = client.Status(kDeadline);
+    const absl::StatusOr<proto::StatusReply> status = client.Status(kDrainDeadline);
     if (status.ok() && !IsHere(*status, options.targets)) break;
     const bool passes = status.ok() || absl::IsDeadlineExceeded(status.status());
     if (!passes) return ChiefFailure(status.status());
@@ -67,7 +67,7 @@ int Drain(const DrainOptions& options) {
   }
   const auto client = ConnectTo(*options.place);
   if (!client.ok()) return ChiefFailure(client.status());
-  const absl::StatusOr<proto::DrainReply> reply = (*client)->Drain(request, kDeadline);
+  const absl::StatusOr<proto::DrainReply> reply = (*client)->Drain(request, kDrainDeadline);
   if (!reply.ok()) return ChiefFailure(reply.status());
   for (const std::string& line : reply->lines()) std::cout << EscapeControls(line) << "\n";
   std::cout << std::flush;

@@ -28,7 +28,7 @@ constexpr std::pair<absl::string_view, Key> kSequences[] = {
 
 std::atomic<bool> asked_to_end{false};
 
-bool WriteAll(absl::string_view text) {
+bool WriteToTerminal(absl::string_view text) {
   while (!text.empty()) {
     const ssize_t n = write(STDOUT_FILENO, text.data(), text.size());
     if (n < 0 && errno == EINTR) continue;
@@ -87,11 +87,11 @@ FullScreen::FullScreen() {
   struct sigaction action = {};
   action.sa_handler = [](int) { asked_to_end = true; };  // without SA_RESTART: poll returns
   for (const int number : kEndingSignals) sigaction(number, &action, nullptr);
-  WriteAll(kEnter);
+  WriteToTerminal(kEnter);
 }
 
 FullScreen::~FullScreen() {
-  WriteAll(kLeave);
+  WriteToTerminal(kLeave);
   if (has_keys_) tcsetattr(STDIN_FILENO, TCSANOW, &before_);
 }
 
@@ -99,7 +99,7 @@ bool FullScreen::Draw(const std::vector<std::string>& rows) {
   std::string text = "\x1b[H";
   for (size_t i = 0; i < rows.size(); ++i) absl::StrAppend(&text, i > 0 ? "\r\n" : "", rows[i], "\x1b[K");
   absl::StrAppend(&text, "\x1b[J");
-  return WriteAll(text);
+  return WriteToTerminal(text);
 }
 
 KeyPress FullScreen::Wait(absl::Duration wait) {

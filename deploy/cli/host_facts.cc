@@ -22,11 +22,11 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/net/descriptors.h"
+#include "deploy/cli/byte_units.h"
 
 namespace lockstep::cli {
 namespace {
 
-constexpr double kGiB = int64_t{1} << 30;
 constexpr int64_t kLittleMemory = int64_t{2} << 30;
 // Enough for a chief of some 700 workers.
 constexpr uint64_t kFewFiles = 4096;

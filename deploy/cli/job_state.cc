@@ -24,6 +24,7 @@
 #include "common/checkpoint_format/proto_json.h"
 #include "common/job_place/job_place.h"
 #include "common/log/escape.h"
+#include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
 #include "deploy/cli/admin_client.h"
@@ -86,7 +87,7 @@ void AddRepairs(const WorkerStatsFile& stats, proto::StatusReply& status) {
 }
 
 // A cell of a table, with blanks behind a short one.
-std::string Cell(const std::string& text, size_t columns) {
+std::string Padded(const std::string& text, size_t columns) {
   return absl::StrCat(text, std::string(columns - std::min(columns, ColumnsOf(text)), ' '));
 }
 
@@ -153,6 +154,8 @@ bool HasEnded(const JobState& state) {
   const std::string& phase = state.status.phase();
   return !state.answered && phase != kUnreachable;
 }
+
+int ExitCodeOf(const JobState& state) { return state.answered || HasEnded(state) ? kExitDone : kExitChiefUnreachable; }
 
 absl::StatusOr<JobState> ReadJobState(const std::string& directory, absl::Duration deadline) {
   LS_ASSIGN_OR_RETURN(const bool is_job, HoldsJob(directory));
@@ -260,7 +263,7 @@ std::string JobStateText(const JobState& state, absl::Time now) {
                       " is left out: ", EscapeControls(worker.device()), "\n");
       continue;
     }
-    absl::StrAppendFormat(&text, "  %s %-8s rank %d  step %d  %s  %s\n", Cell(EscapeControls(worker.name()), 12),
+    absl::StrAppendFormat(&text, "  %s %-8s rank %d  step %d  %s  %s\n", Padded(EscapeControls(worker.name()), 12),
                           worker.state(), worker.rank(), worker.step(), EscapeControls(worker.host()),
                           EscapeControls(worker.device()));
   }

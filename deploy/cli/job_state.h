@@ -30,6 +30,9 @@ struct JobState {
 // Whether nothing will change without somebody's action.
 bool HasEnded(const JobState& state);
 
+// kExitChiefUnreachable for a job that goes on while its chief does not answer, else kExitDone.
+int ExitCodeOf(const JobState& state);
+
 // The state of the job in a directory of this machine. NotFound: there is none. `deadline` limits the wait for the
 // chief.
 absl::StatusOr<JobState> ReadJobState(const std::string& directory, absl::Duration deadline);

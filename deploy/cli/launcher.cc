@@ -21,7 +21,7 @@ std::string Text(const EnvironmentLookup& variable, const char* name) {
   return text == nullptr ? "" : text;
 }
 
-absl::StatusOr<std::optional<int>> Number(const EnvironmentLookup& variable, const char* name) {
+absl::StatusOr<std::optional<int>> ProcessNumber(const EnvironmentLookup& variable, const char* name) {
   const std::string text = Text(variable, name);
   if (text.empty()) return std::nullopt;
   int value = 0;
@@ -50,9 +50,9 @@ absl::StatusOr<LaunchedTask> ReadTfConfig(const std::string& text) {
 
 absl::StatusOr<LaunchedTask> ReadMaster(const EnvironmentLookup& variable) {
   LaunchedTask found{.by = "RANK"};
-  LS_ASSIGN_OR_RETURN(const std::optional<int> rank, Number(variable, "RANK"));
+  LS_ASSIGN_OR_RETURN(const std::optional<int> rank, ProcessNumber(variable, "RANK"));
   found.name = absl::StrCat("worker-", *rank);
-  LS_ASSIGN_OR_RETURN(found.local_rank, Number(variable, "LOCAL_RANK"));
+  LS_ASSIGN_OR_RETURN(found.local_rank, ProcessNumber(variable, "LOCAL_RANK"));
   const std::string host = Text(variable, "MASTER_ADDR"), port = Text(variable, "MASTER_PORT");
   if (!host.empty() && !port.empty() && Text(variable, kAgentStore) != "True")
     found.chief = absl::StrCat(host, ":", port);

@@ -22,7 +22,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr absl::Duration kDeadline = absl::Seconds(2);
+constexpr absl::Duration kLogDeadline = absl::Seconds(2);
 constexpr absl::Duration kFollowEvery = absl::Seconds(1);
 
 struct Question {
@@ -110,9 +110,9 @@ class View {
   int64_t shown_ = 0;
 };
 
-absl::Status Show(const Question& question) {
+absl::Status ShowLogs(const Question& question) {
   LS_ASSIGN_OR_RETURN(LogFilter filter, FilterOf(question));
-  absl::StatusOr<JobState> state = ReadJobState(question.directory, kDeadline);
+  absl::StatusOr<JobState> state = ReadJobState(question.directory, kLogDeadline);
   // A chief that nobody here may ask says nothing of the lines.
   if (absl::IsNotFound(state.status())) return state.status();
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<JobPlace> place, JobPlace::Open(question.directory));
@@ -121,7 +121,7 @@ absl::Status Show(const Question& question) {
   while (question.follow && std::cout && !(state.ok() && HasEnded(*state))) {
     absl::SleepFor(kFollowEvery);
     // In this order: what an ended job said last is there.
-    state = ReadJobState(question.directory, kDeadline);
+    state = ReadJobState(question.directory, kLogDeadline);
     LS_RETURN_IF_ERROR(view.ShowNew());
   }
   if (state.ok()) view.ShowEnd(*state);
@@ -135,7 +135,7 @@ absl::Status Show(const Question& question) {
   return absl::OkStatus();
 }
 
-int Code(const absl::Status& status) {
+int LogExitCode(const absl::Status& status) {
   if (status.ok()) return kExitDone;
   return Fail(status, absl::IsInvalidArgument(status) ? kExitUsage : StorageExitCode(status));
 }
@@ -153,7 +153,7 @@ void AddLogs(CLI::App& app, int& exit_code) {
   command->add_option("--since", question->since, "Lines that are not older than this, as 10m");
   command->add_option("--last", question->last, "The newest lines alone, so many of them")->check(CLI::PositiveNumber);
   command->add_flag("--json", question->json, "One object per line, for other programs");
-  command->callback([question, &exit_code] { exit_code = Code(Show(*question)); });
+  command->callback([question, &exit_code] { exit_code = LogExitCode(ShowLogs(*question)); });
 }
 
 }  // namespace lockstep::cli

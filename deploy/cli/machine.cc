@@ -5,13 +5,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "deploy/cli/byte_units.h"
 #include "worker/device/choice/cuda_loader.h"
 #include "worker/device/choice/devices.h"
 
 namespace lockstep::cli {
 namespace {
-
-constexpr double kGiB = int64_t{1} << 30;
 
 Gravity OkOrWarning(bool ok) { return ok ? Gravity::kOk : Gravity::kWarning; }
 

@@ -45,7 +45,7 @@ absl::StatusOr<std::string> Load(const std::string& place, const std::string& fi
   return ReadWholeFile(storage, path, kLargestMetagraph);
 }
 
-absl::Status Show(const std::string& place, const std::string& fingerprint) {
+absl::Status ShowMetagraph(const std::string& place, const std::string& fingerprint) {
   LS_ASSIGN_OR_RETURN(const std::string bytes, Load(place, fingerprint));
   LS_ASSIGN_OR_RETURN(MetaGraph metagraph, ParseMetaGraph(bytes));
   LS_ASSIGN_OR_RETURN(const std::string name, Fingerprint(metagraph));
@@ -53,7 +53,7 @@ absl::Status Show(const std::string& place, const std::string& fingerprint) {
   return absl::OkStatus();
 }
 
-absl::Status Diff(const std::string& first, const std::string& second) {
+absl::Status DiffFiles(const std::string& first, const std::string& second) {
   LS_ASSIGN_OR_RETURN(const std::string before, Load(first, ""));
   LS_ASSIGN_OR_RETURN(const std::string after, Load(second, ""));
   LS_ASSIGN_OR_RETURN(const std::vector<std::string> lines, DiffMetaGraphs(before, after));
@@ -73,7 +73,7 @@ void AddMetagraph(CLI::App& app, int& exit_code) {
   show->add_option("place", *place, "The job's directory, or a .pb file")->required();
   show->add_option("--fingerprint", *fingerprint, "Which one, by its first digits");
   show->callback([place, fingerprint, &exit_code] {
-    const absl::Status status = Show(*place, *fingerprint);
+    const absl::Status status = ShowMetagraph(*place, *fingerprint);
     exit_code = status.ok() ? static_cast<int>(kExitDone) : Fail(status, kExitBadData);
   });
 
@@ -83,7 +83,7 @@ void AddMetagraph(CLI::App& app, int& exit_code) {
   diff->add_option("first", *first, "A job's directory, or a .pb file of its metagraphs/")->required();
   diff->add_option("second", *second, "Another one")->required();
   diff->callback([first, second, &exit_code] {
-    const absl::Status status = Diff(*first, *second);
+    const absl::Status status = DiffFiles(*first, *second);
     exit_code = status.ok() ? static_cast<int>(kExitDone) : Fail(status, kExitBadData);
   });
 }

@@ -44,7 +44,7 @@ struct Range {
   }
 };
 
-std::string Number(double value) {
+std::string PlotNumber(double value) {
   return std::abs(value) >= 1e6 ? absl::StrFormat("%.3g", value) : absl::StrFormat("%.4g", value);
 }
 
@@ -82,7 +82,7 @@ std::string WorkerRows(const std::map<std::string, Curve>& workers, size_t width
   Range range;
   for (const auto& [name, curve] : workers) range.Add(curve);
   if (range.empty()) return "";
-  std::string text = absl::StrCat("\nby worker, from ", Number(range.least), " to ", Number(range.most), ":\n");
+  std::string text = absl::StrCat("\nby worker, from ", PlotNumber(range.least), " to ", PlotNumber(range.most), ":\n");
   size_t shown = 0;
   for (const auto& [name, curve] : workers) {
     if (++shown > kMostWorkers) {
@@ -93,7 +93,8 @@ std::string WorkerRows(const std::map<std::string, Curve>& workers, size_t width
     for (const std::optional<double>& value : curve) row += kBlocks[range.HeightOf(value, kSteps)];
     Range own;
     own.Add(curve);
-    absl::StrAppend(&row, "  ", own.empty() ? "none" : absl::StrCat(Number(own.least), " to ", Number(own.most)));
+    absl::StrAppend(&row, "  ",
+                    own.empty() ? "none" : absl::StrCat(PlotNumber(own.least), " to ", PlotNumber(own.most)));
     absl::StrAppend(&text, CutToColumns(row, width), "\n");
   }
   return text;
@@ -116,7 +117,7 @@ std::string Plot(const Curve& curve, size_t rows) {
   if (range.empty()) return "no values\n";
   std::string text;
   for (size_t row = rows; row-- > 0;) {
-    const std::string label = row + 1 == rows ? Number(range.most) : row == 0 ? Number(range.least) : "";
+    const std::string label = row + 1 == rows ? PlotNumber(range.most) : row == 0 ? PlotNumber(range.least) : "";
     absl::StrAppendFormat(&text, "%*s ", static_cast<int>(kLabelWidth), label);
     std::string blocks;
     for (const std::optional<double>& value : curve) {
@@ -172,7 +173,7 @@ std::string StepPlot(absl::string_view name, const std::vector<StepValue>& value
     if (count == 0) curve.push_back(curve.empty() ? std::nullopt : curve.back());
   }
   return absl::StrCat(CutToColumns(name, width), "\n", Plot(curve, kRows), "step ", first, " to ", last, ", ",
-                      Number(values.back().value), " in the end\n");
+                      PlotNumber(values.back().value), " in the end\n");
 }
 
 }  // namespace lockstep::cli

@@ -16,7 +16,7 @@
 namespace lockstep::cli {
 namespace {
 
-struct ExportOptions {
+struct ModelExportOptions {
   TrainedModelChoice model;
   std::string path;
   std::optional<int64_t> batch;
@@ -34,7 +34,7 @@ void PrintNormalisation(const MetaGraph& metagraph) {
   }
 }
 
-absl::Status Export(const ExportOptions& options) {
+absl::Status ExportModel(const ModelExportOptions& options) {
   LS_ASSIGN_OR_RETURN(const TrainedModel model, TrainedModel::Open(options.model));
   const MetaGraph& metagraph = model.metagraph();
   const auto trained = [&](const Variable& variable) { return model.Read(variable); };
@@ -52,13 +52,13 @@ absl::Status Export(const ExportOptions& options) {
 
 void AddModelExport(CLI::App& model, int& exit_code) {
   CLI::App* command = model.add_subcommand("export", "Write the trained model of a job for serving");
-  auto options = std::make_shared<ExportOptions>();
+  auto options = std::make_shared<ModelExportOptions>();
   AddTrainedModelChoice(*command, options->model);
   command->add_option("-o,--output", options->path, "The ONNX file to write")->required();
   command->add_option("--batch", options->batch, "Samples that the file is for at once (default: any number)")
       ->check(CLI::PositiveNumber);
   command->callback([options, &exit_code] {
-    const absl::Status status = Export(*options);
+    const absl::Status status = ExportModel(*options);
     exit_code = status.ok() ? static_cast<int>(kExitDone) : Fail(status, StorageExitCode(status));
   });
 }

@@ -27,7 +27,7 @@ int64_t Unsupported(const OpReport& report, const std::string& op) {
                        [&](const UnsupportedNode& node) { return node.op == op; });
 }
 
-void Print(const OpReport& report) {
+void PrintOps(const OpReport& report) {
   int64_t nodes = 0;
   for (const auto& [op, count] : report.ops) {
     nodes += count;
@@ -64,7 +64,7 @@ int Ops(const OpsOptions& options) {
   import.batch = options.batch;
   const absl::StatusOr<OpReport> report = ReportOps(*file, import);
   if (!report.ok()) return Fail(report.status(), kExitBadData);
-  Print(*report);
+  PrintOps(*report);
   return report->ok() ? kExitDone : kExitBadData;
 }
 

@@ -120,9 +120,9 @@ std::string About(const ModelToRun& model, const worker::DataSource& source, con
                       prediction.batch, "\n");
 }
 
-class Run {
+class PredictionRun {
  public:
-  Run(worker::PieceStore store, worker::Predictor& predictor, bool quiet)
+  PredictionRun(worker::PieceStore store, worker::Predictor& predictor, bool quiet)
       : store_(std::move(store)), predictor_(predictor), quiet_(quiet) {}
 
   // Until every piece is there, of this process or of others.
@@ -191,7 +191,7 @@ absl::Status WritePredictions(const PredictOptions& options, const ModelToRun& m
   Helpers helpers;
   if (options.helper == 0) LS_RETURN_IF_ERROR(helpers.Start(options.workers - 1));
   const absl::Time begin = SteadyNow();
-  Run run(*std::move(store), *prediction.predictor, /*quiet=*/options.helper > 0);
+  PredictionRun run(*std::move(store), *prediction.predictor, /*quiet=*/options.helper > 0);
   LS_RETURN_IF_ERROR(run.ComputeAll());
   LS_RETURN_IF_ERROR(run.Join(source.num_samples()));
   if (options.helper > 0) return absl::OkStatus();

@@ -108,7 +108,7 @@ absl::Status Train(worker::Replica& replica, const worker::Profiler& profiler, i
   return absl::OkStatus();
 }
 
-void Print(const chief::JobSetup& setup, const worker::Profiler& profiler, int64_t steps) {
+void PrintProfile(const chief::JobSetup& setup, const worker::Profiler& profiler, int64_t steps) {
   const worker::ProfileReport report = worker::ReportByOp(profiler);
   const JobSpec& job = setup.job;
   const int64_t batch = job.train().global_batch_size();
@@ -174,7 +174,7 @@ int Profile(const ProfileOptions& options) {
   status = Train(*replica, profiler, kWarmUpSteps + 1, kWarmUpSteps + options.steps, &steps);
   profiler.Stop();
   if (!status.ok()) return Fail(status, kExitBadData);
-  Print(*setup, profiler, options.steps);
+  PrintProfile(*setup, profiler, options.steps);
   status = file.Write(worker::ChromeTrace(profiler, setup->job.name(), steps));
   if (status.ok() && profiler.left_out()) {
     std::cout << absl::StreamFormat("the trace ends in step %d of %d, after %d runs; the table counts all\n",

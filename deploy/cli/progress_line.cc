@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "deploy/cli/byte_units.h"
 
 namespace lockstep::cli {
 namespace {
 
 constexpr absl::Duration kBetween = absl::Milliseconds(200);
 constexpr char kClear[] = "\r\x1b[K";  // back to the line's begin, and all of it away
-constexpr double kMiB = 1 << 20;
 
 const Clock& ProcessClock() {
   static const SteadyClock clock;

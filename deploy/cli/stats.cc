@@ -42,7 +42,7 @@ size_t Width() {
 }
 
 // Leaves the lines that are asked for. NotFound when there is none.
-absl::Status Select(const StatsQuestion& question, std::vector<WorkerInterval>& history) {
+absl::Status SelectLines(const StatsQuestion& question, std::vector<WorkerInterval>& history) {
   if (!question.worker.empty()) {
     std::erase_if(history, [&](const WorkerInterval& line) { return line.worker() != question.worker; });
     if (history.empty()) {
@@ -85,7 +85,7 @@ absl::Status ShowLoss(const StatsQuestion& question, const JobPlace& place) {
   return absl::OkStatus();
 }
 
-absl::Status Show(const StatsQuestion& question) {
+absl::Status ShowStats(const StatsQuestion& question) {
   if (!question.metric.empty() && !ParseMetric(question.metric).has_value()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--metric '", question.metric, "': samples_per_second, step_ms, compute_ms, waiting and loss can be drawn"));
@@ -96,7 +96,7 @@ absl::Status Show(const StatsQuestion& question) {
   absl::StatusOr<std::vector<WorkerInterval>> history = chief::ReadHistory(place->storage(), damaged);
   if (absl::IsNotFound(history.status())) history = std::vector<WorkerInterval>();
   LS_RETURN_IF_ERROR(history.status());
-  LS_RETURN_IF_ERROR(Select(question, *history));
+  LS_RETURN_IF_ERROR(SelectLines(question, *history));
   const std::optional<Metric> metric = ParseMetric(question.metric);
   if (metric.has_value()) {
     std::cout << MetricPlot(*history, *metric, Width(), absl::LocalTimeZone());
@@ -109,7 +109,7 @@ absl::Status Show(const StatsQuestion& question) {
   return absl::OkStatus();
 }
 
-int Code(const absl::Status& status) {
+int StatsExitCode(const absl::Status& status) {
   if (status.ok()) return kExitDone;
   return Fail(status, absl::IsInvalidArgument(status) ? kExitUsage : kExitBadData);
 }
@@ -126,7 +126,7 @@ void AddStats(CLI::App& app, int& exit_code) {
                       "One curve in detail, with a row for each worker: samples_per_second, step_ms, compute_ms, "
                       "waiting or loss");
   command->add_flag("--json", question->json, "The lines themselves, for other programs");
-  command->callback([question, &exit_code] { exit_code = Code(Show(*question)); });
+  command->callback([question, &exit_code] { exit_code = StatsExitCode(ShowStats(*question)); });
 }
 
 }  // namespace lockstep::cli

@@ -13,9 +13,9 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr size_t kLeastWidth = 40;
-constexpr size_t kLabelWidth = 11;
-constexpr size_t kRangeWidth = 20;
+constexpr size_t kLeastChartWidth = 40;
+constexpr size_t kChartLabelWidth = 11;
+constexpr size_t kChartRangeWidth = 20;
 constexpr const char* kBars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 
 absl::Time EndOf(const WorkerInterval& line) { return absl::FromUnixMillis(line.at_ms()); }
@@ -71,7 +71,7 @@ std::string Row(const std::string& label, const std::vector<double>& values, con
     most = any ? std::max(most, values[i]) : values[i];
     any = true;
   }
-  std::string row = absl::StrFormat("%-*s", static_cast<int>(kLabelWidth), label);
+  std::string row = absl::StrFormat("%-*s", static_cast<int>(kChartLabelWidth), label);
   for (size_t i = 0; i < values.size(); ++i) {
     const double height = most > least ? (values[i] - least) / (most - least) : 0.5;
     absl::StrAppend(&row, has[i] ? kBars[static_cast<size_t>(std::lround(height * 7))] : " ");
@@ -79,7 +79,9 @@ std::string Row(const std::string& label, const std::vector<double>& values, con
   return absl::StrCat(row, "  ", any ? absl::StrCat(text(least), " to ", text(most)) : "none", "\n");
 }
 
-std::string Number(double value) { return absl::StrFormat(value < 10 ? "%.2f" : value < 100 ? "%.1f" : "%.0f", value); }
+std::string ChartNumber(double value) {
+  return absl::StrFormat(value < 10 ? "%.2f" : value < 100 ? "%.1f" : "%.0f", value);
+}
 std::string Percent(double value) { return absl::StrFormat("%.0f%%", 100 * value); }
 
 std::string DepartureText(const Sums& sums) {
@@ -104,9 +106,9 @@ std::string WorkerTable(const std::vector<WorkerInterval>& history, size_t width
   std::string table = absl::StrCat(padded("worker"), "  samples/s    step ms  waiting  left\n");
   for (const auto& [name, sums] : workers) {
     const double seconds = absl::ToDoubleSeconds(seen[name]);
-    const std::string row =
-        absl::StrFormat("%s  %9s  %9s  %7s  %s", padded(name), Number(seconds > 0 ? sums.samples / seconds : 0),
-                        sums.steps > 0 ? Number(sums.step_ms()) : "-", Percent(sums.waiting()), DepartureText(sums));
+    const std::string row = absl::StrFormat(
+        "%s  %9s  %9s  %7s  %s", padded(name), ChartNumber(seconds > 0 ? sums.samples / seconds : 0),
+        sums.steps > 0 ? ChartNumber(sums.step_ms()) : "-", Percent(sums.waiting()), DepartureText(sums));
     absl::StrAppend(&table, CutToColumns(row, width), "\n");
   }
   return table;
@@ -147,18 +149,18 @@ std::vector<StatsColumn> Columns(const std::vector<WorkerInterval>& history, abs
 }
 
 std::string StatsChart(const std::vector<WorkerInterval>& history, size_t width, absl::TimeZone zone) {
-  width = std::max(width, kLeastWidth);
+  width = std::max(width, kLeastChartWidth);
   absl::Time begin = BeginOf(history.front());
   const absl::Time end = EndOf(history.back());
   for (const WorkerInterval& line : history) begin = std::min(begin, BeginOf(line));
   if (begin >= end) begin = end - absl::Seconds(1);
-  const size_t count = std::max<size_t>(8, width - kLabelWidth - kRangeWidth - 2);
+  const size_t count = std::max<size_t>(8, width - kChartLabelWidth - kChartRangeWidth - 2);
   const std::vector<StatsColumn> columns = Columns(history, begin, end, count);
 
   std::vector<double> rate, step, waiting;
   std::vector<bool> has_step;
   const std::vector<bool> all(count, true);
-  std::string changes = absl::StrFormat("%-*s", static_cast<int>(kLabelWidth), "workers");
+  std::string changes = absl::StrFormat("%-*s", static_cast<int>(kChartLabelWidth), "workers");
   Sums sums;
   for (const StatsColumn& column : columns) {
     rate.push_back(column.samples_per_second);
@@ -173,7 +175,7 @@ std::string StatsChart(const std::vector<WorkerInterval>& history, size_t width,
   std::string text = absl::StrCat(
       time(begin), " to ", time(end), ", a column is ",
       absl::FormatDuration(absl::Trunc((end - begin) / static_cast<int64_t>(count), absl::Milliseconds(100))), "\n");
-  absl::StrAppend(&text, Row("samples/s", rate, all, Number), Row("step ms", step, has_step, Number),
+  absl::StrAppend(&text, Row("samples/s", rate, all, ChartNumber), Row("step ms", step, has_step, ChartNumber),
                   Row("waiting", waiting, has_step, Percent), changes, "\n");
   absl::StrAppend(&text, sums.joins, " joined (+), ", sums.preemptions, " preempted (p), ", sums.losses, " lost (k), ",
                   sums.crashes, " crashed (x)\n");

@@ -12,7 +12,7 @@ using Catch::Contains;
 
 constexpr int64_t kStart = 1'700'000'000;
 
-WorkerInterval Line(const std::string& worker, int64_t end_s, double seconds, int64_t steps, double step_seconds) {
+WorkerInterval ChartLine(const std::string& worker, int64_t end_s, double seconds, int64_t steps, double step_seconds) {
   WorkerInterval line;
   line.set_worker(worker);
   line.set_at_ms((kStart + end_s) * 1000);
@@ -28,8 +28,8 @@ absl::Time At(int64_t seconds) { return absl::FromUnixSeconds(kStart + seconds);
 
 TEST_CASE("stats chart: a column has what was done in its time, and a line that reaches over several its share in each",
           "[cli]") {
-  std::vector<WorkerInterval> history = {Line("a", 60, 60, 600, 60), Line("b", 60, 30, 300, 30),
-                                         Line("a", 120, 60, 300, 60)};
+  std::vector<WorkerInterval> history = {ChartLine("a", 60, 60, 600, 60), ChartLine("b", 60, 30, 300, 30),
+                                         ChartLine("a", 120, 60, 300, 60)};
   history[1].set_preemptions(1);
 
   const std::vector<StatsColumn> columns = Columns(history, At(0), At(120), 4);
@@ -48,8 +48,8 @@ TEST_CASE("stats chart: a column has what was done in its time, and a line that 
 
 TEST_CASE("stats chart: rows of one width, gaps where nobody stepped, and a line for each of several workers",
           "[cli]") {
-  std::vector<WorkerInterval> history = {Line("worker-0", 60, 60, 600, 60), Line("worker-1", 60, 60, 600, 60),
-                                         Line("worker-0", 300, 60, 300, 60)};
+  std::vector<WorkerInterval> history = {ChartLine("worker-0", 60, 60, 600, 60), ChartLine("worker-1", 60, 60, 600, 60),
+                                         ChartLine("worker-0", 300, 60, 300, 60)};
   history[2].set_losses(2);
   for (const size_t width : {1, 40, 80, 200}) {
     CAPTURE(width);
@@ -65,7 +65,8 @@ TEST_CASE("stats chart: rows of one width, gaps where nobody stepped, and a line
 }
 
 TEST_CASE("stats chart: names cannot write on the terminal, and a line without a length is drawn", "[cli]") {
-  const std::string text = StatsChart({Line("a\x1b[2J", 60, 0, 5, 1), Line("b", 60, 0, 5, 1)}, 80, absl::UTCTimeZone());
+  const std::string text =
+      StatsChart({ChartLine("a\x1b[2J", 60, 0, 5, 1), ChartLine("b", 60, 0, 5, 1)}, 80, absl::UTCTimeZone());
   CHECK_THAT(text, !Contains("\x1b"));
 }
 

@@ -23,7 +23,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr absl::Duration kDeadline = absl::Seconds(5);
+constexpr absl::Duration kStatusDeadline = absl::Seconds(5);
 constexpr absl::Duration kWatchEvery = absl::Seconds(1);
 
 struct StatusQuestion {
@@ -45,12 +45,10 @@ int Redraw(const std::string& text, int lines) {
   return static_cast<int>(rows.size());
 }
 
-int Code(const JobState& state) { return state.answered || HasEnded(state) ? kExitDone : kExitChiefUnreachable; }
-
 int Watch(const StatusQuestion& question) {
   const bool redraw = !question.json && StyleOf(STDOUT_FILENO).live;
   for (int lines = 0;;) {
-    const absl::StatusOr<JobState> state = LookAt(*question.place, kDeadline);
+    const absl::StatusOr<JobState> state = LookAt(*question.place, kStatusDeadline);
     if (!state.ok()) return ChiefFailure(state.status());
     const std::string text = question.json ? JobStateJson(*state, /*compact=*/true) : JobStateText(*state, absl::Now());
     if (redraw) {
@@ -66,18 +64,18 @@ int Watch(const StatusQuestion& question) {
 
 int Status(const StatusQuestion& question) {
   if (question.watch) return Watch(question);
-  const absl::StatusOr<JobState> state = LookAt(*question.place, kDeadline);
+  const absl::StatusOr<JobState> state = LookAt(*question.place, kStatusDeadline);
   if (!state.ok()) return ChiefFailure(state.status());
   std::cout << (question.json ? JobStateJson(*state, /*compact=*/false) : JobStateText(*state, absl::Now()));
-  return Code(*state);
+  return ExitCodeOf(*state);
 }
 
 int Stop(const ChiefPlace& place) {
   auto client = ConnectTo(place);
   if (!client.ok()) return ChiefFailure(client.status());
-  const absl::Status stopped = (*client)->Stop("lockstep stop", kDeadline);
+  const absl::Status stopped = (*client)->Stop("lockstep stop", kStatusDeadline);
   if (absl::IsUnavailable(stopped) && !place.directory.empty()) {
-    const absl::StatusOr<JobState> state = ReadJobState(place.directory, kDeadline);
+    const absl::StatusOr<JobState> state = ReadJobState(place.directory, kStatusDeadline);
     if (state.ok() && HasEnded(*state)) {
       std::cout << "the job is not running:\n" << JobStateText(*state, absl::Now());
       return kExitDone;

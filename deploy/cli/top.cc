@@ -26,8 +26,6 @@ struct TopQuestion {
   bool once = false;
 };
 
-int Code(const JobState& state) { return state.answered || HasEnded(state) ? kExitDone : kExitChiefUnreachable; }
-
 // Scrolls and sorts as the key says. False: the person has seen enough.
 bool Obey(const KeyPress& press, size_t page, TopSettings& settings) {
   switch (press.key) {
@@ -77,7 +75,7 @@ int OnScreen(const TopQuestion& question, JobState state) {
       settings.rows = size.rows;
       if (!screen.Draw(TopRows(state, settings))) return kExitDone;
       const KeyPress press = screen.Wait(next_look - SteadyNow());
-      if (!Obey(press, std::max<size_t>(1, size.rows / 2), settings)) return Code(state);
+      if (!Obey(press, std::max<size_t>(1, size.rows / 2), settings)) return ExitCodeOf(state);
       if (SteadyNow() < next_look) continue;
       absl::StatusOr<JobState> now = LookAt(question.place, kLookDeadline);
       next_look = SteadyNow() + kEvery;
@@ -99,7 +97,7 @@ int AsText(const TopQuestion& question, JobState state) {
   for (;;) {
     for (const std::string& row : TopRows(state, settings)) std::cout << row << "\n";
     std::cout << std::flush;
-    if (question.once || HasEnded(state) || !std::cout) return Code(state);
+    if (question.once || HasEnded(state) || !std::cout) return ExitCodeOf(state);
     std::cout << "\n";
     absl::SleepFor(kEvery);
     absl::StatusOr<JobState> now = LookAt(question.place, kLookDeadline);

@@ -14,7 +14,7 @@ using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
 
 // A job of `members` workers; worker N computes for 10 + N ms of a step and waits for the rest.
-JobState Running(int members) {
+JobState RunningJob(int members) {
   JobState state;
   state.answered = true;
   proto::StatusReply& status = state.status;
@@ -58,7 +58,7 @@ std::vector<std::string> Names(const JobState& state, TopSettings settings) {
 TEST_CASE("top: the job, its workers and who waits for whom stand in rows", "[cli]") {
   TopSettings settings;
   settings.columns = 120;
-  const std::vector<std::string> rows = TopRows(Running(3), settings);
+  const std::vector<std::string> rows = TopRows(RunningJob(3), settings);
 
   REQUIRE(rows.size() == 9);
   CHECK(rows[0] == "mnist  RUNNING  step 4402/9000  48%  ETA 1m21s  loss 0.31  12000 samples/s");
@@ -71,7 +71,7 @@ TEST_CASE("top: the job, its workers and who waits for whom stand in rows", "[cl
 }
 
 TEST_CASE("top: workers are sorted by name as people count, by their own time, and by waiting", "[cli]") {
-  const JobState state = Running(12);
+  const JobState state = RunningJob(12);
   CHECK(Names(state, {}) == std::vector<std::string>{"worker-0", "worker-1", "worker-2", "worker-3", "worker-4",
                                                      "worker-5", "worker-6", "worker-7", "worker-8", "worker-9",
                                                      "worker-10", "worker-11"});
@@ -80,13 +80,13 @@ TEST_CASE("top: workers are sorted by name as people count, by their own time, a
 }
 
 TEST_CASE("top: every column of the table fits 80 columns", "[cli]") {
-  const JobState state = Running(100);  // worker-99
+  const JobState state = RunningJob(100);  // worker-99
   TopSettings settings;
   CHECK_THAT(TopRows(state, settings)[4], Catch::Matchers::EndsWith("KILLS"));
 }
 
 TEST_CASE("top: 200 workers fit the screen and can be scrolled to the last", "[cli]") {
-  const JobState state = Running(200);
+  const JobState state = RunningJob(200);
   TopSettings settings;
   settings.rows = 24;
   for (const size_t columns : {40, 80, 200}) {
@@ -110,8 +110,8 @@ TEST_CASE("top: 200 workers fit the screen and can be scrolled to the last", "[c
 }
 
 TEST_CASE("top: nobody is blamed where nobody keeps the others waiting", "[cli]") {
-  CHECK(WhoWaits(Running(1)) == "one member: it waits for nobody");
-  JobState even = Running(3);
+  CHECK(WhoWaits(RunningJob(1)) == "one member: it waits for nobody");
+  JobState even = RunningJob(3);
   for (auto& worker : *even.status.mutable_workers()) worker.set_compute_ms(10);
   CHECK(WhoWaits(even) == "no member keeps the others waiting");
   even.status.mutable_workers(1)->set_data_ms(10);  // waiting for data keeps others waiting as well

@@ -47,7 +47,7 @@ absl::StatusOr<chief::PresentJob> Look(const std::string& directory, const JobPl
   return present;
 }
 
-absl::Status Show(const ViewQuestion& question) {
+absl::Status ServeView(const ViewQuestion& question) {
   LS_RETURN_IF_ERROR(ReadJobState(question.directory, kReadDeadline).status());
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<JobPlace> place, JobPlace::Open(question.directory));
   const auto present = [&] { return Look(question.directory, *place); };
@@ -69,7 +69,7 @@ absl::Status Show(const ViewQuestion& question) {
   return absl::OkStatus();
 }
 
-int Code(const absl::Status& status) {
+int ViewExitCode(const absl::Status& status) {
   if (status.ok()) return kExitDone;
   const bool usage = absl::IsInvalidArgument(status) || absl::IsNotFound(status);
   return Fail(status, usage ? kExitUsage : absl::IsFailedPrecondition(status) ? kExitBadJob : kExitStorage);
@@ -83,7 +83,7 @@ void AddView(CLI::App& app, int& exit_code) {
   command->add_option("directory", question->directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
   command->add_option("--port", question->port, "Where this machine's browser finds it; without it: any free port")
       ->check(CLI::Range(0, 65535));
-  command->callback([question, &exit_code] { exit_code = Code(Show(*question)); });
+  command->callback([question, &exit_code] { exit_code = ViewExitCode(ServeView(*question)); });
 }
 
 }  // namespace lockstep::cli

@@ -62,7 +62,7 @@ Tensor Widened(const Tensor& tensor) {
 }
 
 // Runs the node over `values`, which it reads and to which it adds.
-void Run(device::Device& device, const Node& node, NamedTensors* values) {
+void RunOn(device::Device& device, const Node& node, NamedTensors* values) {
   Graph graph;
   for (const std::string& input : node.inputs) {
     if (!input.empty()) graph.values[input] = {values->at(input).dtype(), values->at(input).shape()};
@@ -91,7 +91,7 @@ void CheckCase(device::Device& device, const DeviceCase& c, uint64_t seed) {
 
   for (const Node& node : c.graph.nodes) {
     if (node.op == OpType::kCast) {
-      Run(device, node, &values);
+      RunOn(device, node, &values);
       continue;
     }
     INFO(OpName(node.op));
@@ -106,8 +106,8 @@ void CheckCase(device::Device& device, const DeviceCase& c, uint64_t seed) {
       widened.insert_or_assign(node.inputs[i], Widened(operand));
       narrow.insert_or_assign(node.inputs[i], std::move(operand));
     }
-    Run(device, node, &widened);
-    Run(device, node, &narrow);
+    RunOn(device, node, &widened);
+    RunOn(device, node, &narrow);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i].empty()) continue;
       INFO("output " << i);

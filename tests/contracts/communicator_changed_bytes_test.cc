@@ -15,8 +15,8 @@
 namespace lockstep::worker {
 namespace {
 
-constexpr absl::Duration kLong = absl::Seconds(30);
-constexpr Generation kGeneration{.term = 2, .counter = 5};
+constexpr absl::Duration kChangeLimit = absl::Seconds(30);
+constexpr Generation kChangedGeneration{.term = 2, .counter = 5};
 constexpr size_t kValues = 100'000;  // 1.6 MB each way
 
 // Gives out addresses of proxies in place of those of listeners.
@@ -55,7 +55,7 @@ std::vector<absl::StatusOr<std::vector<int64_t>>> SumWithChange(PeerSecurity sec
   });
   std::vector<SocketForming::Options> ranks;
   for (int rank = 0; rank < 2; ++rank) {
-    ranks.push_back({.group = {.generation = kGeneration, .rank = rank, .size = 2},
+    ranks.push_back({.group = {.generation = kChangedGeneration, .rank = rank, .size = 2},
                      .security = security,
                      .form_limit = absl::Seconds(1)});
   }
@@ -67,7 +67,7 @@ std::vector<absl::StatusOr<std::vector<int64_t>>> SumWithChange(PeerSecurity sec
   }
   std::vector<absl::StatusOr<std::vector<int64_t>>> results;
   for (size_t rank = 0; rank < 2; ++rank) {
-    const absl::Status ended = group[rank].ok() ? handles[rank]->Wait(kLong) : group[rank].status();
+    const absl::Status ended = group[rank].ok() ? handles[rank]->Wait(kChangeLimit) : group[rank].status();
     results.emplace_back(ended.ok() ? absl::StatusOr<std::vector<int64_t>>(values[rank]) : ended);
   }
   return results;

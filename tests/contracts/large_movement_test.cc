@@ -44,7 +44,7 @@ class Inputs {
   uint64_t next_ = 0;
 };
 
-void CheckSame(OpType op, const OpAttributes& attributes, const std::vector<Tensor>& inputs, int outputs = 1) {
+void CheckMoved(OpType op, const OpAttributes& attributes, const std::vector<Tensor>& inputs, int outputs = 1) {
   const auto copies = [&] {
     std::vector<Tensor> all;
     for (const Tensor& input : inputs) all.push_back(input.Clone());
@@ -71,29 +71,30 @@ std::vector<Tensor> All(T&&... tensors) {
 
 TEST_CASE("large movement: transposing goes through tiles and keeps every element", "[device]") {
   Inputs inputs;
-  CheckSame(OpType::kTranspose, TransposeAttributes{{1, 0}}, All(inputs.Numbers({70, 45})));
-  CheckSame(OpType::kTranspose, TransposeAttributes{{1, 0}}, All(inputs.Numbers<uint8_t>({33, 64})));
-  CheckSame(OpType::kTranspose, TransposeAttributes{{0, 2, 1}}, All(inputs.Numbers<int64_t>({3, 40, 65})));
-  CheckSame(OpType::kTranspose, TransposeAttributes{{2, 0, 3, 1}}, All(inputs.Numbers({5, 40, 3, 9})));
-  CheckSame(OpType::kTranspose, TransposeAttributes{{0, 2, 1, 3}}, All(inputs.Numbers({2, 17, 3, 64})));
-  CheckSame(OpType::kTranspose, TransposeAttributes{{3, 2, 1, 0}}, All(inputs.Numbers({9, 8, 11, 600})));
+  CheckMoved(OpType::kTranspose, TransposeAttributes{{1, 0}}, All(inputs.Numbers({70, 45})));
+  CheckMoved(OpType::kTranspose, TransposeAttributes{{1, 0}}, All(inputs.Numbers<uint8_t>({33, 64})));
+  CheckMoved(OpType::kTranspose, TransposeAttributes{{0, 2, 1}}, All(inputs.Numbers<int64_t>({3, 40, 65})));
+  CheckMoved(OpType::kTranspose, TransposeAttributes{{2, 0, 3, 1}}, All(inputs.Numbers({5, 40, 3, 9})));
+  CheckMoved(OpType::kTranspose, TransposeAttributes{{0, 2, 1, 3}}, All(inputs.Numbers({2, 17, 3, 64})));
+  CheckMoved(OpType::kTranspose, TransposeAttributes{{3, 2, 1, 0}}, All(inputs.Numbers({9, 8, 11, 600})));
 }
 
 TEST_CASE("large movement: rows of packs are copied whole", "[device]") {
   Inputs inputs;
-  CheckSame(OpType::kConcat, ConcatAttributes{1},
-            All(inputs.Numbers({9, 64}), inputs.Numbers({9, 3000}), inputs.Numbers({9, 5})));
-  CheckSame(OpType::kSplit, SplitAttributes{.axis = 1, .split = {768, 768, 768}}, All(inputs.Numbers({5, 3 * 768})), 3);
-  CheckSame(OpType::kSlice, SliceAttributes{.starts = {4}, .ends = {-4}, .axes = {1}, .steps = {}},
-            All(inputs.Numbers({7, 2000})));
-  CheckSame(OpType::kSlice, SliceAttributes{.starts = {-1, 3}, .ends = {-900, 90}, .axes = {0, 1}, .steps = {-2, 3}},
-            All(inputs.Numbers<uint8_t>({600, 100})));
-  CheckSame(OpType::kSliceGrad,
-            SliceAttributes{.starts = {8}, .ends = {1008}, .axes = {1}, .steps = {}, .input_shape = {6, 1200}},
-            All(inputs.Numbers({6, 1000})));
-  CheckSame(OpType::kExpand, ExpandAttributes{{40, 3, 260}}, All(inputs.Numbers({40, 1, 260})));
-  CheckSame(OpType::kExpand, ExpandAttributes{{3, 700}}, All(inputs.Numbers({3, 1})));
-  CheckSame(OpType::kTile, TileAttributes{{3, 2, 5}}, All(inputs.Numbers({4, 30, 16})));
+  CheckMoved(OpType::kConcat, ConcatAttributes{1},
+             All(inputs.Numbers({9, 64}), inputs.Numbers({9, 3000}), inputs.Numbers({9, 5})));
+  CheckMoved(OpType::kSplit, SplitAttributes{.axis = 1, .split = {768, 768, 768}}, All(inputs.Numbers({5, 3 * 768})),
+             3);
+  CheckMoved(OpType::kSlice, SliceAttributes{.starts = {4}, .ends = {-4}, .axes = {1}, .steps = {}},
+             All(inputs.Numbers({7, 2000})));
+  CheckMoved(OpType::kSlice, SliceAttributes{.starts = {-1, 3}, .ends = {-900, 90}, .axes = {0, 1}, .steps = {-2, 3}},
+             All(inputs.Numbers<uint8_t>({600, 100})));
+  CheckMoved(OpType::kSliceGrad,
+             SliceAttributes{.starts = {8}, .ends = {1008}, .axes = {1}, .steps = {}, .input_shape = {6, 1200}},
+             All(inputs.Numbers({6, 1000})));
+  CheckMoved(OpType::kExpand, ExpandAttributes{{40, 3, 260}}, All(inputs.Numbers({40, 1, 260})));
+  CheckMoved(OpType::kExpand, ExpandAttributes{{3, 700}}, All(inputs.Numbers({3, 1})));
+  CheckMoved(OpType::kTile, TileAttributes{{3, 2, 5}}, All(inputs.Numbers({4, 30, 16})));
 }
 
 TEST_CASE("large movement: padding mirrors, repeats and wraps as often as it takes, and adds up on the way back",
@@ -101,9 +102,9 @@ TEST_CASE("large movement: padding mirrors, repeats and wraps as often as it tak
   Inputs inputs;
   for (const PadMode mode : {PadMode::kConstant, PadMode::kReflect, PadMode::kEdge, PadMode::kWrap}) {
     PadAttributes pad{.pads = {2, 0, 7, -1, 0, 30}, .axes = {}, .mode = mode, .value = 0};
-    CheckSame(OpType::kPad, pad, All(inputs.Numbers({5, 3, 11})));
+    CheckMoved(OpType::kPad, pad, All(inputs.Numbers({5, 3, 11})));
     pad.input_shape = {5, 3, 11};
-    CheckSame(OpType::kPadGrad, pad, All(inputs.Numbers({6, 3, 48})));
+    CheckMoved(OpType::kPadGrad, pad, All(inputs.Numbers({6, 3, 48})));
   }
 }
 
@@ -111,42 +112,42 @@ TEST_CASE("large movement: gradients of equal indices are added in index order, 
   Inputs inputs;
   // One, two and three digits of eight bits; rows of packs and single elements.
   for (const int64_t extent : {200, 5000, 70000}) {
-    CheckSame(OpType::kGatherGrad, GatherAttributes{0, {extent, 8}},
-              All(inputs.Numbers({40, 60, 8}), inputs.Indices<int64_t>({40, 60}, extent, 3)));
+    CheckMoved(OpType::kGatherGrad, GatherAttributes{0, {extent, 8}},
+               All(inputs.Numbers({40, 60, 8}), inputs.Indices<int64_t>({40, 60}, extent, 3)));
   }
-  CheckSame(OpType::kGatherGrad, GatherAttributes{1, {3, 400, 5}},
-            All(inputs.Numbers({3, 700, 5}), inputs.Indices<int32_t>({700}, 400, 399)));
-  CheckSame(OpType::kGather, GatherAttributes{0},
-            All(inputs.Numbers({500, 768}), inputs.Indices<int64_t>({90}, 500, -1)));
-  CheckSame(OpType::kGatherElementsGrad, GatherAttributes{0, {3000, 4}},
-            All(inputs.Numbers<double>({1100, 3}), inputs.Indices<int64_t>({1100, 3}, 3000, 0)));
-  CheckSame(OpType::kGatherNDGrad, GatherNdAttributes{0, {60, 70, 4}},
-            All(inputs.Numbers({2500, 4}), inputs.Indices<int64_t>({2500, 2}, 60, 59)));
+  CheckMoved(OpType::kGatherGrad, GatherAttributes{1, {3, 400, 5}},
+             All(inputs.Numbers({3, 700, 5}), inputs.Indices<int32_t>({700}, 400, 399)));
+  CheckMoved(OpType::kGather, GatherAttributes{0},
+             All(inputs.Numbers({500, 768}), inputs.Indices<int64_t>({90}, 500, -1)));
+  CheckMoved(OpType::kGatherElementsGrad, GatherAttributes{0, {3000, 4}},
+             All(inputs.Numbers<double>({1100, 3}), inputs.Indices<int64_t>({1100, 3}, 3000, 0)));
+  CheckMoved(OpType::kGatherNDGrad, GatherNdAttributes{0, {60, 70, 4}},
+             All(inputs.Numbers({2500, 4}), inputs.Indices<int64_t>({2500, 2}, 60, 59)));
 }
 
 TEST_CASE("large movement: of equal indices the last update stays, or all are combined in index order", "[device]") {
   Inputs inputs;
   for (const ScatterReduction reduction : {ScatterReduction::kNone, ScatterReduction::kAdd, ScatterReduction::kMul,
                                            ScatterReduction::kMax, ScatterReduction::kMin}) {
-    CheckSame(OpType::kScatterElements, ScatterAttributes{0, reduction},
-              All(inputs.Numbers({900, 4}), inputs.Indices<int64_t>({1300, 4}, 900, 17), inputs.Numbers({1300, 4})));
-    CheckSame(OpType::kScatterND, ScatterNdAttributes{reduction},
-              All(inputs.Numbers<int32_t>({300, 12}), inputs.Indices<int32_t>({2100, 1}, 300, 299),
-                  inputs.Numbers<int32_t>({2100, 12})));
+    CheckMoved(OpType::kScatterElements, ScatterAttributes{0, reduction},
+               All(inputs.Numbers({900, 4}), inputs.Indices<int64_t>({1300, 4}, 900, 17), inputs.Numbers({1300, 4})));
+    CheckMoved(OpType::kScatterND, ScatterNdAttributes{reduction},
+               All(inputs.Numbers<int32_t>({300, 12}), inputs.Indices<int32_t>({2100, 1}, 300, 299),
+                   inputs.Numbers<int32_t>({2100, 12})));
   }
 }
 
 TEST_CASE("large movement: operands of rows, columns and single numbers broadcast over many blocks", "[device]") {
   Inputs inputs;
-  CheckSame(OpType::kAdd, NoAttributes(), All(inputs.Numbers({50, 1028}), inputs.Numbers({1028})));
-  CheckSame(OpType::kMul, NoAttributes(), All(inputs.Numbers({50, 1028}), inputs.Numbers({50, 1})));
-  CheckSame(OpType::kSub, NoAttributes(), All(inputs.Numbers({}), inputs.Numbers({3, 4001})));
-  CheckSame(OpType::kDiv, NoAttributes(), All(inputs.Numbers({7, 33, 60}), inputs.Numbers({33, 1})));
-  CheckSame(OpType::kAdd, NoAttributes(), All(inputs.Numbers<int64_t>({900, 3}), inputs.Numbers<int64_t>({900, 1})));
-  CheckSame(OpType::kLess, NoAttributes(), All(inputs.Numbers({64, 1, 48}), inputs.Numbers({33, 48})));
-  CheckSame(OpType::kMax, NoAttributes(),
-            All(inputs.Numbers({40, 48}), inputs.Numbers({48}), inputs.Numbers({40, 1}), inputs.Numbers({}),
-                inputs.Numbers({1, 48})));
+  CheckMoved(OpType::kAdd, NoAttributes(), All(inputs.Numbers({50, 1028}), inputs.Numbers({1028})));
+  CheckMoved(OpType::kMul, NoAttributes(), All(inputs.Numbers({50, 1028}), inputs.Numbers({50, 1})));
+  CheckMoved(OpType::kSub, NoAttributes(), All(inputs.Numbers({}), inputs.Numbers({3, 4001})));
+  CheckMoved(OpType::kDiv, NoAttributes(), All(inputs.Numbers({7, 33, 60}), inputs.Numbers({33, 1})));
+  CheckMoved(OpType::kAdd, NoAttributes(), All(inputs.Numbers<int64_t>({900, 3}), inputs.Numbers<int64_t>({900, 1})));
+  CheckMoved(OpType::kLess, NoAttributes(), All(inputs.Numbers({64, 1, 48}), inputs.Numbers({33, 48})));
+  CheckMoved(OpType::kMax, NoAttributes(),
+             All(inputs.Numbers({40, 48}), inputs.Numbers({48}), inputs.Numbers({40, 1}), inputs.Numbers({}),
+                 inputs.Numbers({1, 48})));
 }
 
 }  // namespace

@@ -12,8 +12,6 @@
 namespace lockstep {
 namespace {
 
-using Values = NamedTensors;
-
 void MustOk(const absl::Status& status) {
   INFO(status.ToString());
   REQUIRE(status.ok());
@@ -35,8 +33,8 @@ uint64_t Bits(DType dtype, int number) {
 }
 
 // Numbers 0 to 3 in the inputs that are F32 in the case, as `dtype`; indices 0 to 2 in the others.
-Values InputsOf(const DeviceCase& c, DType dtype) {
-  Values values;
+NamedTensors InputsOf(const DeviceCase& c, DType dtype) {
+  NamedTensors values;
   for (const GraphInput& input : c.graph.inputs) {
     const bool index = input.dtype != DType::kF32;
     Tensor tensor = Tensor::Zeros(index ? input.dtype : dtype, input.shape);
@@ -77,7 +75,7 @@ TEST_CASE("movement: elements of every type move as those of F32 do", "[device]"
       if (auto* pad = std::get_if<PadAttributes>(&attributes)) pad->value = 1.0;
       if (auto* scatter = std::get_if<ScatterAttributes>(&attributes)) scatter->reduction = ScatterReduction::kNone;
       if (auto* scatter = std::get_if<ScatterNdAttributes>(&attributes)) scatter->reduction = ScatterReduction::kNone;
-      Values expected = InputsOf(c, DType::kF32);
+      NamedTensors expected = InputsOf(c, DType::kF32);
       RunNodes(*device, c.graph, &expected);
       for (const DType dtype : {DType::kBool, DType::kU8, DType::kI8, DType::kF8E5M2, DType::kI16, DType::kBF16,
                                 DType::kI32, DType::kU32, DType::kF64, DType::kI64, DType::kU64}) {
@@ -87,7 +85,7 @@ TEST_CASE("movement: elements of every type move as those of F32 do", "[device]"
         Graph graph = c.graph;
         for (GraphInput& input : graph.inputs) input.dtype = input.dtype == DType::kF32 ? dtype : input.dtype;
         MustOk(InferShapes(&graph));
-        Values got = InputsOf(c, dtype);
+        NamedTensors got = InputsOf(c, dtype);
         RunNodes(*device, graph, &got);
         for (const std::string& output : graph.outputs) {
           CHECK(got.at(output).dtype() == dtype);
@@ -110,14 +108,14 @@ Tensor RunNode(TestedDevice which, OpType op, OpAttributes attributes, std::vect
 }
 
 template <typename... T>
-std::vector<Tensor> All(T&&... tensors) {
+std::vector<Tensor> ListOf(T&&... tensors) {
   std::vector<Tensor> all;
   (all.push_back(std::forward<T>(tensors)), ...);
   return all;
 }
 
 // -99 stands for NaN.
-std::vector<float> Numbers(const Tensor& tensor) {
+std::vector<float> NumbersOf(const Tensor& tensor) {
   std::vector<float> numbers;
   for (const float number : tensor.elements<float>()) numbers.push_back(std::isnan(number) ? -99.0f : number);
   return numbers;
@@ -128,27 +126,27 @@ TEST_CASE("movement: an index outside picks NaN and makes the gradient NaN", "[d
   const auto x = [] { return Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6}); };
   const auto rows = [] { return Tensor::Of<int64_t>({4}, {2, 3, -3, -4}); };
 
-  CHECK(Numbers(RunNode(kind, OpType::kGather, GatherAttributes{0}, All(x(), rows()))) ==
+  CHECK(NumbersOf(RunNode(kind, OpType::kGather, GatherAttributes{0}, ListOf(x(), rows()))) ==
         std::vector<float>{5, 6, -99, -99, 1, 2, -99, -99});
-  CHECK(Numbers(RunNode(kind, OpType::kGatherGrad, GatherAttributes{0, {3, 2}},
-                        All(Tensor::Of<float>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}), rows()))) ==
+  CHECK(NumbersOf(RunNode(kind, OpType::kGatherGrad, GatherAttributes{0, {3, 2}},
+                          ListOf(Tensor::Of<float>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}), rows()))) ==
         std::vector<float>(6, -99));
   const auto elements = [] { return Tensor::Of<int32_t>({2, 2}, {2, 5, -9, 0}); };
-  CHECK(Numbers(RunNode(kind, OpType::kGatherElements, GatherAttributes{0}, All(x(), elements()))) ==
+  CHECK(NumbersOf(RunNode(kind, OpType::kGatherElements, GatherAttributes{0}, ListOf(x(), elements()))) ==
         std::vector<float>{5, -99, -99, 2});
-  CHECK(Numbers(RunNode(kind, OpType::kGatherElementsGrad, GatherAttributes{0, {3, 2}},
-                        All(Tensor::Of<float>({2, 2}, {1, 2, 3, 4}), elements()))) == std::vector<float>(6, -99));
+  CHECK(NumbersOf(RunNode(kind, OpType::kGatherElementsGrad, GatherAttributes{0, {3, 2}},
+                          ListOf(Tensor::Of<float>({2, 2}, {1, 2, 3, 4}), elements()))) == std::vector<float>(6, -99));
   const auto coordinates = [] { return Tensor::Of<int64_t>({3, 2}, {1, 1, 3, 0, 0, -3}); };
-  CHECK(Numbers(RunNode(kind, OpType::kGatherND, GatherNdAttributes{}, All(x(), coordinates()))) ==
+  CHECK(NumbersOf(RunNode(kind, OpType::kGatherND, GatherNdAttributes{}, ListOf(x(), coordinates()))) ==
         std::vector<float>{4, -99, -99});
-  CHECK(Numbers(RunNode(kind, OpType::kGatherNDGrad, GatherNdAttributes{0, {3, 2}},
-                        All(Tensor::Of<float>({3}, {1, 2, 3}), coordinates()))) == std::vector<float>(6, -99));
-  CHECK(Numbers(RunNode(kind, OpType::kGatherGrad, GatherAttributes{0, {3, 2}},
-                        All(Tensor::Of<float>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}),
-                            Tensor::Of<int32_t>({4}, {2, -1, 0, 2})))) == std::vector<float>{5, 6, 0, 0, 11, 14});
+  CHECK(NumbersOf(RunNode(kind, OpType::kGatherNDGrad, GatherNdAttributes{0, {3, 2}},
+                          ListOf(Tensor::Of<float>({3}, {1, 2, 3}), coordinates()))) == std::vector<float>(6, -99));
+  CHECK(NumbersOf(RunNode(kind, OpType::kGatherGrad, GatherAttributes{0, {3, 2}},
+                          ListOf(Tensor::Of<float>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}),
+                                 Tensor::Of<int32_t>({4}, {2, -1, 0, 2})))) == std::vector<float>{5, 6, 0, 0, 11, 14});
   // Integers have no NaN.
   const Tensor integers = RunNode(kind, OpType::kGather, GatherAttributes{0},
-                                  All(Tensor::Of<int64_t>({2}, {7, 8}), Tensor::Of<int64_t>({2}, {1, 2})));
+                                  ListOf(Tensor::Of<int64_t>({2}, {7, 8}), Tensor::Of<int64_t>({2}, {1, 2})));
   CHECK(std::vector<int64_t>(integers.elements<int64_t>().begin(), integers.elements<int64_t>().end()) ==
         std::vector<int64_t>{8, 0});
 }
@@ -159,16 +157,16 @@ TEST_CASE("movement: an index outside makes all that is scattered NaN", "[device
     const auto x = [] { return Tensor::Of<float>({3}, {1, 2, 3}); };
     const auto updates = [] { return Tensor::Of<float>({2}, {8, 9}); };
     for (const int64_t outside : {3, -4}) {
-      CHECK(Numbers(RunNode(kind, OpType::kScatterElements, ScatterAttributes{0, reduction},
-                            All(x(), Tensor::Of<int64_t>({2}, {outside, 1}), updates()))) ==
+      CHECK(NumbersOf(RunNode(kind, OpType::kScatterElements, ScatterAttributes{0, reduction},
+                              ListOf(x(), Tensor::Of<int64_t>({2}, {outside, 1}), updates()))) ==
             std::vector<float>{-99, -99, -99});
-      CHECK(Numbers(RunNode(kind, OpType::kScatterND, ScatterNdAttributes{reduction},
-                            All(x(), Tensor::Of<int64_t>({2, 1}, {outside, 1}), updates()))) ==
+      CHECK(NumbersOf(RunNode(kind, OpType::kScatterND, ScatterNdAttributes{reduction},
+                              ListOf(x(), Tensor::Of<int64_t>({2, 1}, {outside, 1}), updates()))) ==
             std::vector<float>{-99, -99, -99});
     }
     const Tensor integers = RunNode(
         kind, OpType::kScatterElements, ScatterAttributes{0, reduction},
-        All(Tensor::Of<int32_t>({2}, {1, 2}), Tensor::Of<int64_t>({2}, {2, 1}), Tensor::Of<int32_t>({2}, {8, 9})));
+        ListOf(Tensor::Of<int32_t>({2}, {1, 2}), Tensor::Of<int64_t>({2}, {2, 1}), Tensor::Of<int32_t>({2}, {8, 9})));
     CHECK(integers.elements<int32_t>()[0] == 1);
     CHECK(integers.elements<int32_t>()[1] == (reduction == ScatterReduction::kAdd ? 11 : 9));
   }
@@ -179,14 +177,14 @@ TEST_CASE("movement: comparisons know where NaN and equal elements stand", "[dev
   const float nan = std::nanf("");
   const auto x = [nan] { return Tensor::Of<float>({5}, {2, nan, 3, nan, 3}); };
   const auto arg = [&](OpType op, bool last) {
-    return RunNode(which, op, ArgAttributes{0, false, last}, All(x())).elements<int64_t>()[0];
+    return RunNode(which, op, ArgAttributes{0, false, last}, ListOf(x())).elements<int64_t>()[0];
   };
   CHECK(arg(OpType::kArgMax, false) == 1);
   CHECK(arg(OpType::kArgMax, true) == 3);
   CHECK(arg(OpType::kArgMin, false) == 1);
   const auto top = [&](bool largest) {
     Graph graph;
-    Values values;
+    NamedTensors values;
     values.emplace("x", x());
     graph.values["x"] = {DType::kF32, {5}};
     MustOk(AppendNode(&graph, {"n", OpType::kTopK, {"x"}, {"v", "i"}, TopKAttributes{5, 0, largest}}));

@@ -18,7 +18,7 @@ using Catch::Contains;
 
 constexpr Ended kToldToGo{kExitPreempted, 0};
 
-Words Sets(const std::string& duration, const std::string& every) {
+Words SetsStandby(const std::string& duration, const std::string& every) {
   return {"train.duration=" + duration, "checkpoint.every=" + every};
 }
 
@@ -31,7 +31,7 @@ void StartTwo(LocalJob& job) {
 
 const std::string& UndisturbedByHandover() {
   static const std::string digest = [] {
-    LocalJob job("undisturbed", kJob, Sets("1500steps", "1000steps"));
+    LocalJob job("undisturbed", kJob, SetsStandby("1500steps", "1000steps"));
     job.RunUndisturbed(1);
     return job.Digest();
   }();
@@ -39,7 +39,7 @@ const std::string& UndisturbedByHandover() {
 }
 
 TEST_CASE("handover: the next chief goes on with the generation of the one that was told to go", "[e2e]") {
-  LocalJob job("followed", kJob, Sets("1500steps", "1000steps"));
+  LocalJob job("followed", kJob, SetsStandby("1500steps", "1000steps"));
   StartTwo(job);
 
   job.chief().Signal(SIGTERM);
@@ -64,7 +64,7 @@ TEST_CASE("handover: the next chief goes on with the generation of the one that 
 }
 
 TEST_CASE("handover: a chief with other settings takes the workers over, and the weights are the same", "[e2e]") {
-  LocalJob job("changed", kJob, Sets("1500steps", "1000steps"));
+  LocalJob job("changed", kJob, SetsStandby("1500steps", "1000steps"));
   StartTwo(job);
 
   job.chief().Signal(SIGTERM);
@@ -81,7 +81,7 @@ TEST_CASE("handover: a chief with other settings takes the workers over, and the
 
 TEST_CASE("handover: where no chief follows, the workers give up after chief_timeout, and nothing saved is lost",
           "[e2e]") {
-  Words sets = Sets("100000steps", "100000steps");
+  Words sets = SetsStandby("100000steps", "100000steps");
   sets.push_back("cluster.chief_timeout=1s");
   LocalJob job("left", kJob, sets);
   StartTwo(job);

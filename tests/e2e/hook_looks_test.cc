@@ -38,7 +38,7 @@ struct Event {
   double begin = 0, end = 0;
 };
 
-std::vector<Event> EventsOf(const nlohmann::json& trace) {
+std::vector<Event> LooksOf(const nlohmann::json& trace) {
   std::vector<Event> events;
   for (const auto& event : trace["traceEvents"]) {
     if (event["ph"] != "X") continue;
@@ -87,7 +87,7 @@ TEST_CASE("hooks: each worker traces the steps behind a hook's instant, and no b
   CHECK(job.Digest(60) == plain.Digest(60));
   for (const char* worker : {"worker-0", "worker-1"}) {
     CAPTURE(worker);
-    const std::vector<Event> events = EventsOf(Trace(job.directory(), absl::StrCat("slow-step-10.", worker)));
+    const std::vector<Event> events = LooksOf(Trace(job.directory(), absl::StrCat("slow-step-10.", worker)));
     CheckThatItNests(events);
     CHECK(Count(events, "step") ==
           std::map<std::string, int>{{"step 11", 1}, {"step 12", 1}, {"step 13", 1}, {"step 14", 1}, {"step 15", 1}});
@@ -105,10 +105,10 @@ TEST_CASE("hooks: each worker traces the steps behind a hook's instant, and no b
     CHECK(Count(events, "data")["(wait for data)"] == passes);
     CHECK(Count(events, "reduction")["(wait for the word)"] == passes / 2);
     CHECK(Count(events, "reduction")["(reduce)"] >= 5);
-    const std::vector<Event> saves = EventsOf(Trace(job.directory(), absl::StrCat("saves-step-20.", worker)));
+    const std::vector<Event> saves = LooksOf(Trace(job.directory(), absl::StrCat("saves-step-20.", worker)));
     CHECK(Count(saves, "step").count("step 21") == 1);
     // The job ends before it is whole.
-    const std::vector<Event> late = EventsOf(Trace(job.directory(), absl::StrCat("late-step-57.", worker)));
+    const std::vector<Event> late = LooksOf(Trace(job.directory(), absl::StrCat("late-step-57.", worker)));
     CHECK(Count(late, "step").size() == 3);
     CHECK_THAT(job.LogOf("chief"),
                Contains(absl::StrCat("hook late of step 57: the trace of the next 3 steps of ", worker)));
@@ -132,8 +132,7 @@ TEST_CASE("hooks: a worker that is killed while it traces loses its trace alone"
     for (const auto& entry : fs::directory_iterator(job.directory() + "/profiles")) {
       const std::string name = entry.path().filename();
       CAPTURE(name);
-      CHECK(Count(EventsOf(Trace(job.directory(), name.substr(0, name.find(".trace")))), "step").count("step 200") ==
-            1);
+      CHECK(Count(LooksOf(Trace(job.directory(), name.substr(0, name.find(".trace")))), "step").count("step 200") == 1);
       ++whole;
     }
   }

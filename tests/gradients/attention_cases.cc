@@ -66,10 +66,10 @@ GradientCase Attention(CaseNumbers& dice) {
   return made;
 }
 
-constexpr OpCase kCases[] = {{OpType::kAttention, Attention}};
+constexpr OpCase kAttentionCases[] = {{OpType::kAttention, Attention}};
 
 }  // namespace
 
-absl::Span<const OpCase> AttentionCases() { return kCases; }
+absl::Span<const OpCase> AttentionCases() { return kAttentionCases; }
 
 }  // namespace lockstep

@@ -15,9 +15,9 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kBatch = 2;
+constexpr int64_t kFusedBatch = 2;
 constexpr int64_t kHeads = 4;
-constexpr int64_t kLength = 5;
+constexpr int64_t kFusedLength = 5;
 constexpr int64_t kSize = 3;
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
@@ -55,11 +55,13 @@ struct Writer {
   }
   // [batch, heads, length, size], from rows as a dense layer leaves them.
   std::string Heads(const std::string& rows, int64_t heads) {
-    return Transpose(Reshape(rows, {kBatch, kLength, heads, kSize}), {0, 2, 1, 3});
+    return Transpose(Reshape(rows, {kFusedBatch, kFusedLength, heads, kSize}), {0, 2, 1, 3});
   }
-  std::string Rows(const std::string& name, int64_t heads) { return Parameter(name, {kBatch, kLength, heads * kSize}); }
+  std::string Rows(const std::string& name, int64_t heads) {
+    return Parameter(name, {kFusedBatch, kFusedLength, heads * kSize});
+  }
   std::string Gather(const std::string& y) {
-    return Reshape(Transpose(y, {0, 2, 1, 3}), {kBatch, kLength, kHeads * kSize});
+    return Reshape(Transpose(y, {0, 2, 1, 3}), {kFusedBatch, kFusedLength, kHeads * kSize});
   }
   std::string Product(const std::string& a, const std::string& b) { return Op(OpType::kMatMul, {a, b}); }
   std::string Softmax(const std::string& x) { return Op(OpType::kSoftmax, {x}, SoftmaxAttributes{-1}); }
@@ -68,7 +70,7 @@ struct Writer {
 Tensor Causal(Shape shape, double hidden) {
   Tensor mask = Tensor::Zeros(DType::kF64, std::move(shape));
   for (int64_t i = 0; i < mask.num_elements(); ++i) {
-    if (i % kLength > i / kLength % kLength) mask.elements<double>()[static_cast<size_t>(i)] = hidden;
+    if (i % kFusedLength > i / kFusedLength % kFusedLength) mask.elements<double>()[static_cast<size_t>(i)] = hidden;
   }
   return mask;
 }
@@ -142,13 +144,13 @@ TEST_CASE("attention fusion: parts of one dense layer under a causal mask, with 
   Writer w;
   w.graph.inputs.push_back({kRandomInput, DType::kI64, {4}});
   w.graph.values[kRandomInput] = {DType::kI64, {4}};
-  const std::string qkv = w.Parameter("qkv", {kBatch * kLength, 3 * kHeads * kSize});
+  const std::string qkv = w.Parameter("qkv", {kFusedBatch * kFusedLength, 3 * kHeads * kSize});
   const std::string q = w.Op(OpType::kSplit, {qkv}, SplitAttributes{1, std::vector<int64_t>(3, kHeads * kSize), 0}, 3);
   const std::string base = q.substr(0, q.size() - 1);
-  const std::string k = w.Transpose(w.Reshape(base + "1", {kBatch, kLength, kHeads, kSize}), {0, 2, 3, 1});
+  const std::string k = w.Transpose(w.Reshape(base + "1", {kFusedBatch, kFusedLength, kHeads, kSize}), {0, 2, 3, 1});
   std::string x = w.Product(w.Heads(q, kHeads), k);
   x = w.Op(OpType::kMul, {x, w.Number(0.7)});
-  x = w.Op(OpType::kAdd, {x, w.Constant(Causal({kLength, kLength}, kHidden))});
+  x = w.Op(OpType::kAdd, {x, w.Constant(Causal({kFusedLength, kFusedLength}, kHidden))});
   x = w.Op(OpType::kDropoutTraining, {w.Softmax(x), kRandomInput}, DropoutAttributes{0.4, true, 12}, 2);
   const std::string y = w.Gather(w.Product(x, w.Heads(base + "2", kHeads)));
 
@@ -163,10 +165,10 @@ TEST_CASE("attention fusion: as PyTorch exports it, factors at both operands and
   const std::string q = w.Heads(w.Rows("q", kHeads), kHeads);
   const std::string k = w.Heads(w.Rows("k", kHeads), kHeads);
   const std::string v = w.Heads(w.Rows("v", kHeads), kHeads);
-  std::string across = w.Transpose(w.Reshape(k, {kBatch * kHeads, kLength, kSize}), {0, 2, 1});
-  across = w.Reshape(across, {kBatch, kHeads, kSize, kLength});
+  std::string across = w.Transpose(w.Reshape(k, {kFusedBatch * kHeads, kFusedLength, kSize}), {0, 2, 1});
+  across = w.Reshape(across, {kFusedBatch, kHeads, kSize, kFusedLength});
   std::string x = w.Product(w.Op(OpType::kMul, {q, w.Number(0.5)}), w.Op(OpType::kMul, {across, w.Number(0.5)}));
-  x = w.Op(OpType::kAdd, {x, w.Constant(Causal({1, 1, kLength, kLength}, -1e38))});
+  x = w.Op(OpType::kAdd, {x, w.Constant(Causal({1, 1, kFusedLength, kFusedLength}, -1e38))});
   const std::string y = w.Gather(w.Product(w.Softmax(x), v));
 
   const AttentionAttributes attributes = Fused(w, y, 3);
@@ -178,9 +180,10 @@ TEST_CASE("attention fusion: heads of queries that share keys and values", "[gra
   Writer w;
   const auto repeated = [&](const std::string& name) {
     const std::string few = w.Heads(w.Rows(name, kHeads / 2), kHeads / 2);
-    const std::string apart = w.Reshape(few, {kBatch, kHeads / 2, 1, kLength, kSize});
-    const std::string wide = w.Op(OpType::kExpand, {apart}, ExpandAttributes{{kBatch, kHeads / 2, 2, kLength, kSize}});
-    return w.Reshape(wide, {kBatch, kHeads, kLength, kSize});
+    const std::string apart = w.Reshape(few, {kFusedBatch, kHeads / 2, 1, kFusedLength, kSize});
+    const std::string wide =
+        w.Op(OpType::kExpand, {apart}, ExpandAttributes{{kFusedBatch, kHeads / 2, 2, kFusedLength, kSize}});
+    return w.Reshape(wide, {kFusedBatch, kHeads, kFusedLength, kSize});
   };
   const std::string q = w.Heads(w.Rows("q", kHeads), kHeads);
   std::string x = w.Product(q, w.Transpose(repeated("k"), {0, 1, 3, 2}));
@@ -198,19 +201,19 @@ TEST_CASE("attention fusion: as the Attention op of later opsets is read, and he
   const auto wide = [&](const std::string& name) {
     const std::string few = w.Heads(w.Rows(name, kHeads / 2), kHeads / 2);
     const std::string apart = w.Op(OpType::kUnsqueeze, {few}, SqueezeAttributes{{2}});
-    return w.Op(OpType::kExpand, {apart}, ExpandAttributes{{kBatch, kHeads / 2, 2, kLength, kSize}});
+    return w.Op(OpType::kExpand, {apart}, ExpandAttributes{{kFusedBatch, kHeads / 2, 2, kFusedLength, kSize}});
   };
   const std::string q = w.Heads(w.Rows("q", kHeads), kHeads);
-  const std::string v = w.Reshape(wide("v"), {kBatch, kHeads, kLength, kSize});
+  const std::string v = w.Reshape(wide("v"), {kFusedBatch, kHeads, kFusedLength, kSize});
   std::string x;
   SECTION("keys as they are, and a scale") {
-    const std::string k = w.Reshape(wide("k"), {kBatch, kHeads, kLength, kSize});
+    const std::string k = w.Reshape(wide("k"), {kFusedBatch, kHeads, kFusedLength, kSize});
     x = w.Op(OpType::kBatchMatMul, {q, k}, BatchMatMulAttributes{false, true});
     x = w.Op(OpType::kScale, {x}, ScaleAttributes{0.5});
   }
   SECTION("keys repeated and merged at once, and a factor") {
-    const std::string k = w.Reshape(wide("k"), {kBatch * kHeads, kLength, kSize});
-    const std::string across = w.Reshape(w.Transpose(k, {0, 2, 1}), {kBatch, kHeads, kSize, kLength});
+    const std::string k = w.Reshape(wide("k"), {kFusedBatch * kHeads, kFusedLength, kSize});
+    const std::string across = w.Reshape(w.Transpose(k, {0, 2, 1}), {kFusedBatch, kHeads, kSize, kFusedLength});
     x = w.Product(q, w.Op(OpType::kScale, {across}, ScaleAttributes{0.5}));
   }
   const std::string y = w.Op(OpType::kBatchMatMul, {w.Softmax(x), v}, BatchMatMulAttributes{});
@@ -221,12 +224,12 @@ TEST_CASE("attention fusion: as the Attention op of later opsets is read, and he
 }
 
 TEST_CASE("attention fusion: masks that are no triangle are added, conditions too", "[gradients]") {
-  Tensor padding = Tensor::Zeros(DType::kF64, {kBatch, 1, 1, kLength});
+  Tensor padding = Tensor::Zeros(DType::kF64, {kFusedBatch, 1, 1, kFusedLength});
   for (const size_t i : {3, 4, 9}) padding.elements<double>()[i] = kHidden;
   Writer w;
-  const std::string q = w.Parameter("q", {kBatch, kHeads, kLength, kSize});
-  const std::string k = w.Parameter("k", {kBatch, kHeads, kLength, kSize});
-  const std::string v = w.Parameter("v", {kBatch, kHeads, kLength, 2});
+  const std::string q = w.Parameter("q", {kFusedBatch, kHeads, kFusedLength, kSize});
+  const std::string k = w.Parameter("k", {kFusedBatch, kHeads, kFusedLength, kSize});
+  const std::string v = w.Parameter("v", {kFusedBatch, kHeads, kFusedLength, 2});
   const std::string scores = w.Product(q, w.Transpose(k, {0, 1, 3, 2}));
 
   SECTION("a constant") {
@@ -234,20 +237,20 @@ TEST_CASE("attention fusion: masks that are no triangle are added, conditions to
     CHECK(Fused(w, y, 4) == AttentionAttributes{});
   }
   SECTION("what is not trained") {
-    w.graph.variables.push_back({"mask", DType::kF64, {kLength, kLength}, VariableKind::kFrozen, {}});
-    w.graph.values["mask"] = {DType::kF64, {kLength, kLength}};
+    w.graph.variables.push_back({"mask", DType::kF64, {kFusedLength, kFusedLength}, VariableKind::kFrozen, {}});
+    w.graph.values["mask"] = {DType::kF64, {kFusedLength, kFusedLength}};
     const std::string y = w.Product(w.Softmax(w.Op(OpType::kAdd, {scores, "mask"})), v);
     CHECK(Fused(w, y, 4) == AttentionAttributes{});
   }
   SECTION("zeros") {
-    const std::string zeros = w.Constant(Tensor::Zeros(DType::kF64, {1, 1, 1, kLength}));
+    const std::string zeros = w.Constant(Tensor::Zeros(DType::kF64, {1, 1, 1, kFusedLength}));
     const std::string y = w.Product(w.Softmax(w.Op(OpType::kAdd, {scores, zeros})), v);
     CHECK(Fused(w, y, 3) == AttentionAttributes{});
   }
   SECTION("a condition") {
-    Tensor sees = Tensor::Zeros(DType::kBool, {kLength, kLength});
-    for (int64_t i = 0; i < kLength * kLength; ++i) {
-      sees.elements<bool>()[static_cast<size_t>(i)] = i % kLength <= i / kLength;
+    Tensor sees = Tensor::Zeros(DType::kBool, {kFusedLength, kFusedLength});
+    for (int64_t i = 0; i < kFusedLength * kFusedLength; ++i) {
+      sees.elements<bool>()[static_cast<size_t>(i)] = i % kFusedLength <= i / kFusedLength;
     }
     const std::string x = w.Op(OpType::kWhere, {w.Constant(std::move(sees)), scores, w.Number(-3e38)});
     CHECK(Fused(w, w.Product(w.Softmax(x), v), 3) == AttentionAttributes{.causal = true});
@@ -256,9 +259,9 @@ TEST_CASE("attention fusion: masks that are no triangle are added, conditions to
 
 TEST_CASE("attention fusion: what is something else stays", "[gradients]") {
   Writer w;
-  const std::string q = w.Parameter("q", {kBatch, kHeads, kLength, kSize});
-  const std::string k = w.Parameter("k", {kBatch, kHeads, kLength, kSize});
-  const std::string v = w.Parameter("v", {kBatch, kHeads, kLength, kSize});
+  const std::string q = w.Parameter("q", {kFusedBatch, kHeads, kFusedLength, kSize});
+  const std::string k = w.Parameter("k", {kFusedBatch, kHeads, kFusedLength, kSize});
+  const std::string v = w.Parameter("v", {kFusedBatch, kHeads, kFusedLength, kSize});
   const std::string scores = w.Product(q, w.Transpose(k, {0, 1, 3, 2}));
   std::string y;
   int found = 0;
@@ -266,10 +269,11 @@ TEST_CASE("attention fusion: what is something else stays", "[gradients]") {
   SECTION("scores that somebody else reads") { w.graph.outputs.push_back(scores); }
   SECTION("a softmax over the queries") { y = w.Product(w.Op(OpType::kSoftmax, {scores}, SoftmaxAttributes{2}), v); }
   SECTION("a mask that is trained") {
-    y = w.Product(w.Softmax(w.Op(OpType::kAdd, {scores, w.Parameter("bias", {kHeads, kLength, kLength})})), v);
+    y = w.Product(w.Softmax(w.Op(OpType::kAdd, {scores, w.Parameter("bias", {kHeads, kFusedLength, kFusedLength})})),
+                  v);
   }
   SECTION("a mask that is scaled") {
-    const std::string masked = w.Op(OpType::kAdd, {scores, w.Constant(Causal({kLength, kLength}, -1e38))});
+    const std::string masked = w.Op(OpType::kAdd, {scores, w.Constant(Causal({kFusedLength, kFusedLength}, -1e38))});
     y = w.Product(w.Softmax(w.Op(OpType::kMul, {masked, w.Number(0.5)})), v);
   }
   SECTION("a factor for each head") {

@@ -15,7 +15,7 @@ namespace {
 
 using Catch::Contains;
 
-constexpr int64_t kBatch = 2;
+constexpr int64_t kSequences = 2;
 constexpr int64_t kLength = 3;
 constexpr int64_t kIgnored = -100;
 const std::vector<int64_t> kTokens = {0, 3, 1, 2, 2, 0};
@@ -40,7 +40,7 @@ MetaGraphRequest Request(int64_t classes) {
                     {"labels", "labels", InputRole::kLabel, DType::kI64, {kBatchDim, kLength}, {}}};
   request.loss.ignore_index = kIgnored;
   request.update.schedule.lr = 0.1;
-  request.pass_batch = kBatch;
+  request.pass_batch = kSequences;
   return request;
 }
 
@@ -66,7 +66,7 @@ double Expected(int64_t samples, double smoothing, int64_t* counted, int64_t* co
   return loss;
 }
 
-std::unique_ptr<GraphRunner> Run(const Graph& graph, std::vector<float> mask, std::vector<float> table = Table(4)) {
+std::unique_ptr<GraphRunner> RunLoss(const Graph& graph, std::vector<float> mask, std::vector<float> table = Table(4)) {
   auto runner = GraphRunner::Make(graph).value();
   const auto fill = [&](const char* name, const auto& values) {
     Tensor& tensor = runner->value(name);
@@ -89,9 +89,9 @@ TEST_CASE("sequence loss: ignored labels count for nothing, smoothing is spread 
   request.loss.label_smoothing = smoothing;
   const MetaGraph metagraph = BuildMetaGraph(request).value();
   int64_t counted = 0, correct = 0;
-  const double expected = Expected(kBatch, smoothing, &counted, &correct);
+  const double expected = Expected(kSequences, smoothing, &counted, &correct);
 
-  const auto runner = Run(MakeTrainingGraph(metagraph).value().graph, {});
+  const auto runner = RunLoss(MakeTrainingGraph(metagraph).value().graph, {});
 
   CHECK(runner->value(kLossSum).elements<float>()[0] == Approx(expected).epsilon(1e-6));
   CHECK(runner->value(kLossDenominator).elements<float>()[0] == static_cast<float>(counted));
@@ -101,11 +101,11 @@ TEST_CASE("sequence loss: an evaluation counts the positions of unmasked samples
   const int64_t samples = GENERATE(1, 2);
   MetaGraphRequest request = Request(4);
   request.loss.label_smoothing = 0.3;
-  const EvaluationGraph evaluation = MakeEvaluationGraph(BuildMetaGraph(request).value(), kBatch).value();
+  const EvaluationGraph evaluation = MakeEvaluationGraph(BuildMetaGraph(request).value(), kSequences).value();
   int64_t counted = 0, correct = 0;
   const double expected = Expected(samples, 0, &counted, &correct);
 
-  const auto runner = Run(evaluation.graph, {1.0f, samples == 2 ? 1.0f : 0.0f});
+  const auto runner = RunLoss(evaluation.graph, {1.0f, samples == 2 ? 1.0f : 0.0f});
 
   CHECK(runner->value(kLossSum).elements<float>()[0] == Approx(expected).epsilon(1e-6));
   CHECK(runner->value(kLossDenominator).elements<float>()[0] == static_cast<float>(counted));
@@ -114,10 +114,10 @@ TEST_CASE("sequence loss: an evaluation counts the positions of unmasked samples
 }
 
 TEST_CASE("sequence loss: a score that is NaN is never correct, and its label is counted", "[loss]") {
-  const EvaluationGraph evaluation = MakeEvaluationGraph(BuildMetaGraph(Request(4)).value(), kBatch).value();
+  const EvaluationGraph evaluation = MakeEvaluationGraph(BuildMetaGraph(Request(4)).value(), kSequences).value();
   const auto nan = std::numeric_limits<float>::quiet_NaN();
 
-  const auto runner = Run(evaluation.graph, {1.0f, 1.0f}, std::vector<float>(16, nan));
+  const auto runner = RunLoss(evaluation.graph, {1.0f, 1.0f}, std::vector<float>(16, nan));
 
   CHECK(runner->value(kLabelCount).elements<int64_t>()[0] == 5);
   CHECK(runner->value(kCorrectCount).elements<int64_t>()[0] == 0);
@@ -152,7 +152,7 @@ TEST_CASE("sequence loss: one over all positions inside the graph trains, but it
 
   CHECK(MakeTrainingGraph(metagraph).ok());
   // Its rows are positions, not samples: those of the padding could not be told apart.
-  const auto evaluation = MakeEvaluationGraph(metagraph, kBatch);
+  const auto evaluation = MakeEvaluationGraph(metagraph, kSequences);
   CHECK_THAT(std::string(evaluation.status().message()),
              Contains("the loss 'loss'") && Contains("name a loss in the job file"));
 }

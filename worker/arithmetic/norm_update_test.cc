@@ -277,7 +277,7 @@ TEST_CASE("norm update: the ratio of norms stays a float", "[optimizer]") {
 }
 
 // Bits after a few steps with moved averages, and after one that copies.
-std::vector<float> BitsOf(decltype(&portable::UpdateByNorms) loops, const UpdateRule& rule, const NormShape& shape) {
+std::vector<float> BitsOfAll(decltype(&portable::UpdateByNorms) loops, const UpdateRule& rule, const NormShape& shape) {
   std::mt19937 random(31);
   NormReplica replica(shape, NormValues(random, shape.size(), 0.5f));
   std::vector<double> scratch(
@@ -303,9 +303,9 @@ TEST_CASE("norm update: every instruction set gives the same bits", "[optimizer]
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")) loops.push_back(&avx512::UpdateByNorms);
   for (const UpdateRule& rule : NormRules()) {
     for (const NormShape& shape : kNormShapes) {
-      const std::vector<float> expected = BitsOf(loops[0], rule, shape);
+      const std::vector<float> expected = BitsOfAll(loops[0], rule, shape);
       for (const auto loop : loops) {
-        const std::vector<float> bits = BitsOf(loop, rule, shape);
+        const std::vector<float> bits = BitsOfAll(loop, rule, shape);
         CAPTURE(static_cast<int>(rule.optimizer.kind), shape.matrices, shape.of_each.rows, shape.of_each.columns);
         CHECK(std::memcmp(bits.data(), expected.data(), bits.size() * sizeof(float)) == 0);
       }

@@ -11,7 +11,7 @@
 namespace lockstep::worker {
 namespace {
 
-constexpr uint64_t kStream = StreamOfName("data.augment");
+constexpr uint64_t kAugmentStream = StreamOfName("data.augment");
 
 constexpr uint64_t kCropStream = StreamOfName("data.augment.resized_crop");
 constexpr uint64_t kCropAttempts = 10;
@@ -55,7 +55,7 @@ ImageRegion Augmentation::RegionAt(int64_t position, ImageSize size) const {
 }
 
 Augmentation::Change Augmentation::ChangeAt(int64_t position) const {
-  const auto bits = RandomStream::For(seed_, kStream, static_cast<uint64_t>(position), 0, 0).Block(0);
+  const auto bits = RandomStream::For(seed_, kAugmentStream, static_cast<uint64_t>(position), 0, 0).Block(0);
   return {.flip = flip_ && (bits[0] >> 31) != 0,
           .down = Below(bits[1], 2 * padding_ + 1) - padding_,
           .right = Below(bits[2], 2 * padding_ + 1) - padding_};

@@ -14,7 +14,7 @@
 namespace lockstep::worker {
 namespace {
 
-std::vector<Tensor> MakeFields(absl::Span<const TensorSpec> fields, int64_t samples) {
+std::vector<Tensor> MakeBatch(absl::Span<const TensorSpec> fields, int64_t samples) {
   std::vector<Tensor> tensors;
   for (const TensorSpec& spec : fields) {
     Shape shape = {samples};
@@ -86,7 +86,7 @@ struct BatchReader::Shared {
   absl::Status Fill(Batch& batch) const {
     batch.samples.resize(static_cast<size_t>(samples()));
     if (batch.bytes.empty()) {
-      batch.fields = MakeFields(FieldsOf(*source, options.mixing), samples());
+      batch.fields = MakeBatch(FieldsOf(*source, options.mixing), samples());
       for (Tensor& field : batch.fields) batch.bytes.push_back(field.bytes());
     }
     const int64_t first =
@@ -239,7 +239,7 @@ int64_t NumEvalBatches(const DataSource& source, int64_t batch_size) {
 absl::Status ReadEvalBatch(const DataSource& source, int64_t batch_size, int64_t index, EvalBatch& batch) {
   LS_CHECK(index >= 0 && index < NumEvalBatches(source, batch_size), "the evaluation batch exists");
   if (batch.fields.empty() || batch.fields[0].shape()[0] != batch_size) {
-    batch.fields = MakeFields(source.fields(), batch_size);
+    batch.fields = MakeBatch(source.fields(), batch_size);
     batch.mask = Tensor::Zeros(DType::kF32, {batch_size});
   }
   const int64_t first = index * batch_size;

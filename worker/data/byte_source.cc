@@ -17,7 +17,7 @@ namespace lockstep::worker {
 namespace {
 
 // What is read between two beats of the pulse.
-constexpr size_t kPieceBytes = size_t{8} << 20;
+constexpr size_t kGzipPieceBytes = size_t{8} << 20;
 
 // A file through zlib, which passes on what is not gzipped.
 class GzipStream : public ByteStream {
@@ -91,7 +91,7 @@ absl::StatusOr<size_t> ByteSource::ReadSome(absl::Span<std::byte> out) {
   const NowDoing reading("reading ", NoteTail(name_));
   size_t done = 0;
   while (done < out.size()) {
-    const absl::Span<std::byte> piece = out.subspan(done, std::min(out.size() - done, kPieceBytes));
+    const absl::Span<std::byte> piece = out.subspan(done, std::min(out.size() - done, kGzipPieceBytes));
     const absl::StatusOr<size_t> got = stream_->ReadSome(piece);
     if (!got.ok()) return absl::Status(got.status().code(), absl::StrCat(At(offset_), got.status().message()));
     done += *got;

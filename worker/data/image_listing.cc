@@ -17,15 +17,15 @@ namespace fs = std::filesystem;
 
 constexpr int kMostFolders = 100000;
 
-enum class Kind : uint8_t { kRead, kOtherImage, kNoImage };
+enum class FileKind : uint8_t { kRead, kOtherImage, kNoImage };
 
-Kind KindOf(const fs::path& path) {
+FileKind FileKindOf(const fs::path& path) {
   const std::string extension = absl::AsciiStrToLower(path.extension().string());
-  if (extension == ".jpg" || extension == ".jpeg" || extension == ".png") return Kind::kRead;
+  if (extension == ".jpg" || extension == ".jpeg" || extension == ".png") return FileKind::kRead;
   for (const char* const other : {".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", ".gif"}) {
-    if (extension == other) return Kind::kOtherImage;
+    if (extension == other) return FileKind::kOtherImage;
   }
-  return Kind::kNoImage;
+  return FileKind::kNoImage;
 }
 
 absl::Status CannotRead(const fs::path& path, const std::error_code& error) {
@@ -46,10 +46,10 @@ absl::StatusOr<FolderListing> List(const fs::path& folder) {
     if (absl::StartsWith(at->path().filename().string(), ".")) continue;
     const bool is_folder = at->is_directory(error);
     if (error) return CannotRead(at->path(), error);
-    const Kind kind = is_folder ? Kind::kNoImage : KindOf(at->path());
+    const FileKind kind = is_folder ? FileKind::kNoImage : FileKindOf(at->path());
     if (is_folder) listing.folders.push_back(at->path());
-    if (kind == Kind::kRead) listing.images.push_back(at->path());
-    if (kind == Kind::kOtherImage) {
+    if (kind == FileKind::kRead) listing.images.push_back(at->path());
+    if (kind == FileKind::kOtherImage) {
       return absl::InvalidArgumentError(
           absl::StrCat(at->path().string(), ": only JPEG and PNG images are read; convert it, or take it out"));
     }

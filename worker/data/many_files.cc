@@ -50,7 +50,7 @@ absl::Status CheckSameForm(const StoredArray& first, const StoredArray& other) {
 }
 
 // Copies the elements to `to`, as `dtype`.
-void CopyAs(const StoredArray& array, DType dtype, std::byte* to) {
+void CopyStored(const StoredArray& array, DType dtype, std::byte* to) {
   const int64_t count = array.num_elements();
   if (array.dtype == dtype) {
     std::memcpy(to, array.elements.get(), static_cast<size_t>(count * DTypeSize(dtype)));
@@ -82,7 +82,7 @@ absl::StatusOr<StoredArray> Join(std::vector<StoredData>& parts, size_t index) {
   int64_t begin = 0;
   for (StoredData& part : parts) {
     StoredArray& array = part.arrays[index];
-    CopyAs(array, whole.dtype, tensor->data() + begin * DTypeSize(whole.dtype));
+    CopyStored(array, whole.dtype, tensor->data() + begin * DTypeSize(whole.dtype));
     places->emplace_back(begin, std::move(array.element));
     begin += array.num_elements();
     array.elements.reset();

@@ -13,7 +13,7 @@ namespace {
 
 using absl::StatusCode;
 
-FeedOptions Classes(int64_t classes) {
+FeedOptions ClassesOf(int64_t classes) {
   FeedOptions options;
   options.label_classes = classes;
   return options;
@@ -43,12 +43,12 @@ TEST_CASE("many files: a pattern is all files that match, in the order of their 
   files.Write("all", Rows("\1\2\3\4\5\6"));
   files.Write("labels", Bytes8(std::string("\2\0\1", 3)));
 
-  const auto source = MustOpen(Named(files, "x-*.idx", "y-*.idx"), Classes(3));
+  const auto source = MustOpen(Named(files, "x-*.idx", "y-*.idx"), ClassesOf(3));
 
   CHECK(source->num_samples() == 3);
   CHECK(AllOf<float>(*source, "inputs") == std::vector<float>{1, 2, 3, 4, 5, 6});
   CHECK(AllOf<int64_t>(*source, "labels") == std::vector<int64_t>{2, 0, 1});
-  CHECK(source->content_hash() == MustOpen(Named(files, "all", "labels"), Classes(3))->content_hash());
+  CHECK(source->content_hash() == MustOpen(Named(files, "all", "labels"), ClassesOf(3))->content_hash());
 }
 
 TEST_CASE("many files: a file that is called like a pattern is that file", "[data]") {
@@ -78,15 +78,15 @@ TEST_CASE("many files: archives, tables and records go together field by field",
   files.Write("1.rec", RecordBytes(MakeExample("ab", {1}, {0}).SerializeAsString()));
   files.Write("2.rec", RecordBytes(MakeExample("cd", {2}, {1}).SerializeAsString()));
 
-  const auto archives = MustOpen(Named(files, "*.npz"), Classes(2));
+  const auto archives = MustOpen(Named(files, "*.npz"), ClassesOf(2));
   CHECK(AllOf<float>(*archives, "inputs") == std::vector<float>{1, 2, 3});
   CHECK(AllOf<int64_t>(*archives, "labels") == std::vector<int64_t>{0, 1, 1});
-  const auto tables = MustOpen(Named(files, "?.csv"), Classes(2));
+  const auto tables = MustOpen(Named(files, "?.csv"), ClassesOf(2));
   CHECK(AllOf<float>(*tables, "inputs") == std::vector<float>{1, 2.5f, 3});
   CHECK(AllOf<int64_t>(*tables, "labels") == std::vector<int64_t>{0, 1, 1});
   job::DataFiles records = Named(files, "[12].rec");
   records.add_input_fields("image");
-  CHECK(AllOf<float>(*MustOpen(records, Classes(2)), "inputs") == std::vector<float>{97, 98, 99, 100});
+  CHECK(AllOf<float>(*MustOpen(records, ClassesOf(2)), "inputs") == std::vector<float>{97, 98, 99, 100});
 }
 
 TEST_CASE("many files: tokens go on from one file to the next", "[data]") {
@@ -97,13 +97,13 @@ TEST_CASE("many files: tokens go on from one file to the next", "[data]") {
   tokens.set_tokens(files.directory() + "/*.bin");
   tokens.set_sequence_length(4);
 
-  const auto source = MustOpen(tokens, Classes(256));
+  const auto source = MustOpen(tokens, ClassesOf(256));
 
   CHECK(source->num_samples() == 2);
   CHECK(AllOf<int64_t>(*source, "inputs") == std::vector<int64_t>{97, 98, 99, 100, 101, 102, 103, 104});
   CHECK(AllOf<int64_t>(*source, "labels") == std::vector<int64_t>{98, 99, 100, 101, 102, 103, 104, 105});
   tokens.set_sequence_length(9);
-  CheckRefused(tokens, Classes(256), StatusCode::kInvalidArgument, "hold 9 tokens, too few for one sample");
+  CheckRefused(tokens, ClassesOf(256), StatusCode::kInvalidArgument, "hold 9 tokens, too few for one sample");
 }
 
 TEST_CASE("many files: what does not go together is refused by the file's name", "[data]") {
@@ -114,13 +114,13 @@ TEST_CASE("many files: what does not go together is refused by the file's name",
   files.Write("y1", Bytes8("\1"));
   files.Write("y2", Bytes8("\7"));
 
-  CheckRefused(Named(files, "x?", "y?"), Classes(3), StatusCode::kInvalidArgument, "/x? are 3 files, ");
-  CheckRefused(Named(files, "z*", "y1"), Classes(3), StatusCode::kNotFound, "/z*: no file matches the pattern");
-  CheckRefused(Named(files, "x[23]", "y?"), Classes(8), StatusCode::kInvalidArgument,
+  CheckRefused(Named(files, "x?", "y?"), ClassesOf(3), StatusCode::kInvalidArgument, "/x? are 3 files, ");
+  CheckRefused(Named(files, "z*", "y1"), ClassesOf(3), StatusCode::kNotFound, "/z*: no file matches the pattern");
+  CheckRefused(Named(files, "x[23]", "y?"), ClassesOf(8), StatusCode::kInvalidArgument,
                "/x3: has inputs U8[3] per sample, ");
   // The place of a wrong element is that in its own file.
-  CheckRefused(Named(files, "x[12]", "y?"), Classes(3), StatusCode::kInvalidArgument, "/y2: byte 8: ");
-  FeedOptions little = Classes(8);
+  CheckRefused(Named(files, "x[12]", "y?"), ClassesOf(3), StatusCode::kInvalidArgument, "/y2: byte 8: ");
+  FeedOptions little = ClassesOf(8);
   little.memory_limit_bytes = 4;
   CheckRefused(Named(files, "x[12]", "y?"), little, StatusCode::kResourceExhausted, "/x2");
 }

@@ -14,10 +14,10 @@
 namespace lockstep::worker {
 namespace {
 
-constexpr uint64_t kStream = StreamOfName("data.augment.mixup");
+constexpr uint64_t kMixupStream = StreamOfName("data.augment.mixup");
 
 // To the nearest multiple of 2^-24. REQUIRES: 0 <= share <= 1.
-float Rounded(double share) { return static_cast<float>(static_cast<int32_t>(share * 0x1p24 + 0.5)) * 0x1p-24f; }
+float RoundedShare(double share) { return static_cast<float>(static_cast<int32_t>(share * 0x1p24 + 0.5)) * 0x1p-24f; }
 
 void Blend(float share, int64_t pixels, const float* partner, float* own) {
   const float rest = 1.0f - share;
@@ -40,11 +40,11 @@ Mixing::Mixing(const job::Augment& rule, uint64_t seed, int64_t pass_batch, absl
 }
 
 Mixture Mixing::MixtureAt(int64_t position) const {
-  const RandomStream draws = RandomStream::For(seed_, kStream, static_cast<uint64_t>(position), 0, 0);
+  const RandomStream draws = RandomStream::For(seed_, kMixupStream, static_cast<uint64_t>(position), 0, 0);
   const auto bits = draws.Block(0);
   const bool cuts = cutmix_ > 0 && (mixup_ == 0 || (bits[0] >> 31) != 0);
   const double share = SymmetricBeta(cuts ? cutmix_ : mixup_, draws, 1);
-  if (!cuts) return {.share = Rounded(share)};
+  if (!cuts) return {.share = RoundedShare(share)};
   // Of that part of the area, around any pixel; what goes beyond the image is not there.
   const double half = 0.5 * SquareRoot(1 - share);
   const auto down = static_cast<int64_t>(half * static_cast<double>(height_));
@@ -56,7 +56,7 @@ Mixture Mixing::MixtureAt(int64_t position) const {
                   .left = std::max<int64_t>(x - across, 0),
                   .right = std::min(x + across, width_)};
   const int64_t area = (mixture.bottom - mixture.top) * (mixture.right - mixture.left);
-  mixture.share = Rounded(1 - static_cast<double>(area) / static_cast<double>(height_ * width_));
+  mixture.share = RoundedShare(1 - static_cast<double>(area) / static_cast<double>(height_ * width_));
   return mixture;
 }
 

@@ -18,20 +18,20 @@ namespace {
 
 constexpr size_t kLengthBytes = 8;
 constexpr size_t kHeaderBytes = 12;
-constexpr size_t kPieceBytes = size_t{1} << 20;
+constexpr size_t kRecordPieceBytes = size_t{1} << 20;
 constexpr int64_t kLargestRecord = int64_t{1} << 30;
 
-uint64_t Number(absl::string_view bytes, size_t count) {
+uint64_t LittleEndian(absl::string_view bytes, size_t count) {
   uint64_t value = 0;
   for (size_t i = count; i-- > 0;) value = (value << 8) | static_cast<uint8_t>(bytes[i]);
   return value;
 }
 
 bool CrcFits(absl::string_view bytes, absl::string_view stored) {
-  return MaskCrc32c(Crc32c(bytes)) == static_cast<uint32_t>(Number(stored, 4));
+  return MaskCrc32c(Crc32c(bytes)) == static_cast<uint32_t>(LittleEndian(stored, 4));
 }
 
-absl::Span<std::byte> BytesOf(std::string& text) {
+absl::Span<std::byte> WritableBytes(std::string& text) {
   return absl::MakeSpan(reinterpret_cast<std::byte*>(text.data()), text.size());
 }
 
@@ -44,7 +44,7 @@ class Records {
   absl::StatusOr<bool> Next(int64_t most, std::string* record) {
     offset_ = source_.offset();
     std::string header(kHeaderBytes, '\0');
-    LS_ASSIGN_OR_RETURN(const size_t got, source_.ReadSome(BytesOf(header)));
+    LS_ASSIGN_OR_RETURN(const size_t got, source_.ReadSome(WritableBytes(header)));
     if (got == 0) return false;
     if (got < kHeaderBytes) return Lost("the file ends in the length of a record");
     const absl::string_view view = header;
@@ -52,7 +52,7 @@ class Records {
       return Lost(offset_ == 0 ? "no TFRecord file, or a damaged one: the checksum of the first length does not fit"
                                : "the checksum of a record's length does not fit");
     }
-    const uint64_t length = Number(view, kLengthBytes);
+    const uint64_t length = LittleEndian(view, kLengthBytes);
     if (length > static_cast<uint64_t>(std::min(kLargestRecord, source_.MostBytes()))) {
       return Lost(absl::StrCat("a record of ", length, " bytes, more than the file can hold, or than 1 GiB"));
     }
@@ -64,11 +64,11 @@ class Records {
     record->clear();
     while (record->size() < length) {
       const size_t before = record->size();
-      record->resize(before + std::min(static_cast<size_t>(length) - before, kPieceBytes));
-      LS_RETURN_IF_ERROR(source_.Read(BytesOf(*record).subspan(before), "a record"));
+      record->resize(before + std::min(static_cast<size_t>(length) - before, kRecordPieceBytes));
+      LS_RETURN_IF_ERROR(source_.Read(WritableBytes(*record).subspan(before), "a record"));
     }
     std::string crc(4, '\0');
-    LS_RETURN_IF_ERROR(source_.Read(BytesOf(crc), "the checksum of a record"));
+    LS_RETURN_IF_ERROR(source_.Read(WritableBytes(crc), "the checksum of a record"));
     if (!CrcFits(*record, crc)) return Lost("the checksum of a record does not fit");
     return true;
   }
@@ -85,14 +85,14 @@ class Records {
   int64_t offset_ = 0;
 };
 
-struct Kind {
+struct FeatureKind {
   DType dtype = DType::kU8;
   size_t count = 0;
-  friend bool operator==(const Kind&, const Kind&) = default;
+  friend bool operator==(const FeatureKind&, const FeatureKind&) = default;
 };
 
 // Type and number of a feature's values; a count of 0 where there is nothing that could be used.
-Kind KindOf(const tf::Feature& feature) {
+FeatureKind FeatureKindOf(const tf::Feature& feature) {
   switch (feature.kind_case()) {
     case tf::Feature::kBytesList:
       if (feature.bytes_list().value_size() != 1) return {};
@@ -117,7 +117,7 @@ const void* FeatureValues(const tf::Feature& feature) {
   }
 }
 
-std::string KindText(const Kind& kind) { return absl::StrCat(kind.count, " values of ", DTypeName(kind.dtype)); }
+std::string KindText(const FeatureKind& kind) { return absl::StrCat(kind.count, " values of ", DTypeName(kind.dtype)); }
 
 class TfRecordFile {
  public:
@@ -145,7 +145,7 @@ class TfRecordFile {
  private:
   struct Column {
     std::string name;
-    Kind kind;
+    FeatureKind kind;
     GrowingArray values;
   };
 
@@ -175,7 +175,7 @@ class TfRecordFile {
     std::vector<size_t> wanted = choice.inputs;
     if (with_labels_) wanted.push_back(*choice.label);
     for (const size_t field : wanted) {
-      const Kind kind = KindOf(example.features().feature().at(names[field]));
+      const FeatureKind kind = FeatureKindOf(example.features().feature().at(names[field]));
       if (kind.count == 0) {
         return Bad(absl::StrCat("has nothing in feature '", absl::CHexEscape(names[field]),
                                 "': numbers or one string of bytes were expected"));
@@ -190,7 +190,7 @@ class TfRecordFile {
       const auto found = example.features().feature().find(column.name);
       const std::string name = absl::StrCat("feature '", absl::CHexEscape(column.name), "'");
       if (found == example.features().feature().end()) return Bad(absl::StrCat("has no ", name));
-      const Kind kind = KindOf(found->second);
+      const FeatureKind kind = FeatureKindOf(found->second);
       if (!(kind == column.kind)) {
         return Bad(absl::StrCat("has ", KindText(kind), " in ", name, ", the first record ", KindText(column.kind),
                                 "; all samples must have one form (images as PNG or JPEG are not decoded)"));

@@ -24,7 +24,7 @@ constexpr char kNoZip64[] =
     "a zip64 archive (more than 4 GiB, or 65,535 members) is not supported; save its arrays as .npy files";
 
 // A little-endian number of `count` bytes.
-uint32_t Number(absl::string_view bytes, size_t at, size_t count) {
+uint32_t LittleEndianAt(absl::string_view bytes, size_t at, size_t count) {
   uint32_t value = 0;
   for (size_t i = count; i-- > 0;) value = (value << 8) | static_cast<uint8_t>(bytes[at + i]);
   return value;
@@ -71,18 +71,20 @@ absl::Status ZipFile::ReadDirectory() {
   int64_t at = tail_bytes - kEndBytes;
   for (; at >= 0; --at) {
     const auto place = static_cast<size_t>(at);
-    if (Number(tail, place, 4) == kEndSignature && Number(tail, place + 20, 2) == tail_bytes - at - kEndBytes) break;
+    if (LittleEndianAt(tail, place, 4) == kEndSignature &&
+        LittleEndianAt(tail, place + 20, 2) == tail_bytes - at - kEndBytes)
+      break;
   }
   if (at < 0) return Lost(size, "a zip archive ends with its directory, and none is there");
   const absl::string_view end = absl::string_view(tail).substr(static_cast<size_t>(at));
   const int64_t end_offset = size - tail_bytes + at;
-  const uint32_t entries = Number(end, 10, 2);
-  const uint32_t directory_bytes = Number(end, 12, 4);
-  const uint32_t directory_offset = Number(end, 16, 4);
+  const uint32_t entries = LittleEndianAt(end, 10, 2);
+  const uint32_t directory_bytes = LittleEndianAt(end, 12, 4);
+  const uint32_t directory_offset = LittleEndianAt(end, 16, 4);
   if (entries == 0xffff || directory_bytes == 0xffffffff || directory_offset == 0xffffffff) {
     return Bad(end_offset, kNoZip64);
   }
-  if (Number(end, 4, 2) != 0 || Number(end, 6, 2) != 0 || Number(end, 8, 2) != entries) {
+  if (LittleEndianAt(end, 4, 2) != 0 || LittleEndianAt(end, 6, 2) != 0 || LittleEndianAt(end, 8, 2) != entries) {
     return Bad(end_offset, "an archive in several parts is not supported");
   }
   if (int64_t{directory_offset} + directory_bytes != end_offset) {
@@ -100,21 +102,21 @@ absl::Status ZipFile::ParseDirectory(const std::string& bytes, int entries) {
   size_t at = 0;
   for (int i = 0; i < entries; ++i) {
     const int64_t place = directory_offset_ + static_cast<int64_t>(at);
-    if (bytes.size() - at < kEntryBytes || Number(bytes, at, 4) != kEntrySignature) {
+    if (bytes.size() - at < kEntryBytes || LittleEndianAt(bytes, at, 4) != kEntrySignature) {
       return Lost(place, absl::StrCat("entry ", i, " of ", entries, " of the directory is missing"));
     }
-    const size_t name_bytes = Number(bytes, at + 28, 2);
-    const size_t rest = name_bytes + Number(bytes, at + 30, 2) + Number(bytes, at + 32, 2);
+    const size_t name_bytes = LittleEndianAt(bytes, at + 28, 2);
+    const size_t rest = name_bytes + LittleEndianAt(bytes, at + 30, 2) + LittleEndianAt(bytes, at + 32, 2);
     if (bytes.size() - at - kEntryBytes < rest) return Lost(place, "the directory ends in an entry");
     ZipMember member;
     member.name = bytes.substr(at + kEntryBytes, name_bytes);
-    member.crc = Number(bytes, at + 16, 4);
-    member.stored_bytes = Number(bytes, at + 20, 4);
-    member.size = Number(bytes, at + 24, 4);
-    member.header_offset = Number(bytes, at + 42, 4);
-    const uint32_t method = Number(bytes, at + 10, 2);
+    member.crc = LittleEndianAt(bytes, at + 16, 4);
+    member.stored_bytes = LittleEndianAt(bytes, at + 20, 4);
+    member.size = LittleEndianAt(bytes, at + 24, 4);
+    member.header_offset = LittleEndianAt(bytes, at + 42, 4);
+    const uint32_t method = LittleEndianAt(bytes, at + 10, 2);
     member.deflated = method == 8;
-    if ((Number(bytes, at + 8, 2) & 1) != 0) return Bad(place, "an encrypted member is not supported");
+    if ((LittleEndianAt(bytes, at + 8, 2) & 1) != 0) return Bad(place, "an encrypted member is not supported");
     if (method != 0 && method != 8) {
       return Bad(place, absl::StrCat("compression method ", method, " is not supported; stored and deflated are"));
     }
@@ -140,11 +142,11 @@ absl::StatusOr<ByteSource> ZipFile::OpenMember(const ZipMember& member, Pulse* p
   LS_RETURN_IF_ERROR(ReadInto(member.header_offset, absl::MakeSpan(bytes), "a member"));
   const absl::string_view header(bytes.data(), bytes.size());
   // Sizes are those of the directory: here they may stand behind the data, or in an extra field.
-  if (Number(header, 0, 4) != kLocalSignature || Number(header, 8, 2) != (member.deflated ? 8u : 0u)) {
+  if (LittleEndianAt(header, 0, 4) != kLocalSignature || LittleEndianAt(header, 8, 2) != (member.deflated ? 8u : 0u)) {
     return Lost(member.header_offset, "the header of a member is not that of the directory");
   }
-  const int64_t name_bytes = Number(header, 26, 2);
-  const int64_t data = member.header_offset + kLocalBytes + name_bytes + Number(header, 28, 2);
+  const int64_t name_bytes = LittleEndianAt(header, 26, 2);
+  const int64_t data = member.header_offset + kLocalBytes + name_bytes + LittleEndianAt(header, 28, 2);
   LS_ASSIGN_OR_RETURN(const std::string name, ReadPart(member.header_offset + kLocalBytes, name_bytes, "a name"));
   if (name != member.name) return Lost(member.header_offset, "the name of a member is not that of the directory");
   if (data + member.stored_bytes > directory_offset_) {

@@ -13,7 +13,7 @@
 namespace lockstep::worker {
 namespace {
 
-constexpr int64_t kPieceBytes = 1 << 17;
+constexpr int64_t kZipPieceBytes = 1 << 17;
 
 class ZipStream : public ByteStream {
  public:
@@ -50,7 +50,7 @@ class ZipStream : public ByteStream {
 
   // The next bytes of the file, none when all were read.
   absl::Status Fetch() {
-    const int64_t count = std::min(kPieceBytes, extent_.stored_bytes - fetched_);
+    const int64_t count = std::min(kZipPieceBytes, extent_.stored_bytes - fetched_);
     piece_.resize(static_cast<size_t>(count));
     if (count > 0) {
       LS_RETURN_IF_ERROR(file_->ReadAt(static_cast<uint64_t>(extent_.offset + fetched_), absl::MakeSpan(piece_)));

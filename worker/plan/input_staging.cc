@@ -10,7 +10,7 @@ size_t BytesOfInput(const TensorSpec& input) {
   return static_cast<size_t>(NumElements(input.shape) * DTypeSize(input.dtype));
 }
 
-size_t RoundUp(size_t bytes) {
+size_t AlignedBytes(size_t bytes) {
   constexpr size_t kAlignment = device::Buffer::kAlignment;
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
@@ -19,7 +19,7 @@ size_t RoundUp(size_t bytes) {
 
 int64_t InputStaging::BytesOf(const Plan& plan) {
   size_t bytes = 0;
-  for (const TensorSpec& input : plan.inputs()) bytes += RoundUp(BytesOfInput(input));
+  for (const TensorSpec& input : plan.inputs()) bytes += AlignedBytes(BytesOfInput(input));
   return static_cast<int64_t>(bytes);
 }
 
@@ -30,7 +30,7 @@ absl::StatusOr<std::unique_ptr<InputStaging>> InputStaging::Make(device::Device&
   for (const TensorSpec& input : plan.inputs()) {
     staging->addresses_.push_back(address);
     staging->inputs_.emplace_back(address, BytesOfInput(input));
-    address += RoundUp(BytesOfInput(input));
+    address += AlignedBytes(BytesOfInput(input));
   }
   LS_ASSIGN_OR_RETURN(staging->stream_, device.NewStream());
   LS_ASSIGN_OR_RETURN(staging->copied_, device.NewEvent());

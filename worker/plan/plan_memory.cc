@@ -11,7 +11,7 @@ namespace {
 
 constexpr auto kAlignment = static_cast<int64_t>(device::Buffer::kAlignment);
 
-int64_t RoundUp(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+int64_t ArenaBytes(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 }  // namespace
 
@@ -146,7 +146,7 @@ void PlanBuilder::PlaceRest() {
       owners.push_back(i);
     } else if (storage.home == Home::kPersistent) {
       storage.offset = state_->memory.persistent;
-      state_->memory.persistent += RoundUp(std::max<int64_t>(storage.bytes, 1));
+      state_->memory.persistent += ArenaBytes(std::max<int64_t>(storage.bytes, 1));
     }
   }
   const ArenaLayout layout = PlaceInArena(requests, kAlignment);

@@ -19,8 +19,9 @@
 namespace lockstep::worker {
 namespace {
 
-constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 50'000'000};
-constexpr timespec kPauseOfRemote{.tv_sec = 1, .tv_nsec = 0};  // buckets and etcd, whose answers cost time and money
+constexpr timespec kAddressPause{.tv_sec = 0, .tv_nsec = 50'000'000};
+constexpr timespec kAddressPauseOfRemote{.tv_sec = 1,
+                                         .tv_nsec = 0};  // buckets and etcd, whose answers cost time and money
 
 struct FreeAddresses {
   void operator()(addrinfo* addresses) const { freeaddrinfo(addresses); }
@@ -77,7 +78,7 @@ absl::StatusOr<std::string> AddressTowards(const std::string& chief) {
 absl::StatusOr<std::string> AwaitAddressTowards(const ChiefLocation& location, absl::Duration limit,
                                                 const sigset_t& signals) {
   const ChiefClient client(location);
-  const timespec& pause = !location.etcd.empty() || IsInBucket(location.file) ? kPauseOfRemote : kPause;
+  const timespec& pause = !location.etcd.empty() || IsInBucket(location.file) ? kAddressPauseOfRemote : kAddressPause;
   const absl::Time begin = SteadyNow();
   for (;;) {
     absl::StatusOr<std::string> own = client.Address();

@@ -53,8 +53,8 @@ constexpr absl::Duration kEndLimit = absl::Seconds(2);
 // A chief that starts beside this worker has made its token by then.
 constexpr absl::Duration kSayAfter = absl::Seconds(1);
 constexpr uint64_t kMaxTokenBytes = 4096;
-constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 50'000'000};
-constexpr timespec kPauseOfBucket{.tv_sec = 1, .tv_nsec = 0};  // whose answers cost time and money
+constexpr timespec kTokenPause{.tv_sec = 0, .tv_nsec = 50'000'000};
+constexpr timespec kTokenPauseOfBucket{.tv_sec = 1, .tv_nsec = 0};  // whose answers cost time and money
 
 Incarnation NewIncarnation() {
   Incarnation incarnation;
@@ -103,7 +103,7 @@ absl::StatusOr<std::string> AwaitToken(const WorkerOptions& options, const sigse
       LS_LOG(warn, "waiting for the job's token: ", token.status().message(),
              ". The chief makes DIR/chief/token when it starts; is --token-file that one?");
     }
-    const timespec& pause = IsInBucket(options.token_file) ? kPauseOfBucket : kPause;
+    const timespec& pause = IsInBucket(options.token_file) ? kTokenPauseOfBucket : kTokenPause;
     const int signal = sigtimedwait(&signals, nullptr, &pause);
     if (signal > 0 && signal != SIGUSR1) return absl::CancelledError("asked to leave before it joined");
   }

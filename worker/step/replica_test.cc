@@ -14,7 +14,7 @@
 namespace lockstep::worker {
 namespace {
 
-constexpr int64_t kSamples = 16;
+constexpr int64_t kReplicaSamples = 16;
 
 std::string Npy(const std::string& type, const std::string& shape, const std::string& data) {
   return NpyBytes(absl::StrCat("{'descr': '", type, "', 'fortran_order': False, 'shape': ", shape, ")}"), data);
@@ -23,8 +23,8 @@ std::string Npy(const std::string& type, const std::string& shape, const std::st
 TEST_CASE("replica: a model may end in a dropout that drops nothing and has a mask", "[step]") {
   TestFiles files;
   const std::string data =
-      absl::StrCat("{inputs: ", files.Write("x.npy", Npy("<f4", "(16, 3,", std::string(kSamples * 3 * 4, '\0'))),
-                   ", labels: ", files.Write("y.npy", Npy("<i8", "(16,", std::string(kSamples * 8, '\0'))), "}");
+      absl::StrCat("{inputs: ", files.Write("x.npy", Npy("<f4", "(16, 3,", std::string(kReplicaSamples * 3 * 4, '\0'))),
+                   ", labels: ", files.Write("y.npy", Npy("<i8", "(16,", std::string(kReplicaSamples * 8, '\0'))), "}");
   const JobSpec job =
       ParseJob(absl::StrCat("name: drop\n"
                             "model: {builtin: {name: mlp, classes: 10, hidden: [4]}}\n"
@@ -36,7 +36,8 @@ TEST_CASE("replica: a model may end in a dropout that drops nothing and has a ma
           .value();
   const TensorSpec fields{"inputs", DType::kF32, {3}};
   MetaGraph metagraph =
-      BuildMetaGraph(MakeMetaGraphRequest(job, nullptr, {&fields, 1}, {"labels", DType::kI64, {}}, kSamples).value())
+      BuildMetaGraph(
+          MakeMetaGraphRequest(job, nullptr, {&fields, 1}, {"labels", DType::kI64, {}}, kReplicaSamples).value())
           .value();
   DropoutAttributes nothing;
   nothing.ratio = 0.0;

@@ -71,7 +71,7 @@ Run TrainRank(const Setting& setting, Communicator& communicator, SmallReplica& 
   return run;
 }
 
-std::vector<Run> Train(const Setting& setting) {
+std::vector<Run> TrainOnDevice(const Setting& setting) {
   const MadeUpData data(setting.poisoned);
   const MetaGraph metagraph = SmallModel(setting.model);
   auto words = MakeLoopback({1, 1}, setting.ranks);
@@ -99,7 +99,7 @@ std::vector<Run> Train(const Setting& setting) {
 // Every way of having gradients and state where the host is not gives what the host's memory gives.
 void CheckEverywhere(Setting setting) {
   setting.memory = Memory::kOfHost;
-  const Run expected = Train(setting)[0];
+  const Run expected = TrainOnDevice(setting)[0];
   REQUIRE_FALSE(expected.snapshots.empty());
   for (const Memory memory : {Memory::kDeferred, Memory::kHidden}) {
     for (const bool reduced_on_device : {false, true}) {
@@ -107,7 +107,7 @@ void CheckEverywhere(Setting setting) {
       setting.memory = memory;
       setting.reduced_on_device = reduced_on_device;
       CAPTURE(static_cast<int>(memory), reduced_on_device);
-      for (const Run& run : Train(setting)) CHECK(run == expected);
+      for (const Run& run : TrainOnDevice(setting)) CHECK(run == expected);
     }
   }
 }
@@ -117,7 +117,7 @@ TEST_CASE("step on a device: a redo, clipping, averages, statistics and evaluati
   const int passes = GENERATE(1, 2);
   CAPTURE(ranks, passes);
   const Setting setting{.model = {.passes = passes}, .ranks = ranks};
-  CHECK(Train(setting)[0].redone >= 1);
+  CHECK(TrainOnDevice(setting)[0].redone >= 1);
 
   CheckEverywhere(setting);
 }
@@ -183,11 +183,11 @@ TEST_CASE("step on a device: updates by norms have the same bits for any number 
   model.groups = {{.parameters = {"*.bias"}, .lr = 0.05, .weight_decay = 0}};
   const int64_t poisoned = GENERATE(-1, 3);
   CAPTURE(static_cast<int>(kind), poisoned);
-  const Run expected = Train({.model = model, .ranks = 1, .steps = 12, .poisoned = poisoned})[0];
+  const Run expected = TrainOnDevice({.model = model, .ranks = 1, .steps = 12, .poisoned = poisoned})[0];
   CHECK(expected.digests.front() != expected.digests.back());
 
   for (const int ranks : {2, 3}) {
-    for (const Run& run : Train({.model = model, .ranks = ranks, .steps = 12, .poisoned = poisoned})) {
+    for (const Run& run : TrainOnDevice({.model = model, .ranks = ranks, .steps = 12, .poisoned = poisoned})) {
       CHECK(run.digests == expected.digests);
     }
   }
@@ -258,8 +258,8 @@ TEST_CASE("step on a device: a snapshot does not change while the next steps are
   std::thread([&] { MustOk(snapshot.Wait()); }).join();
 
   CHECK(snapshot.state->step() == 1);
-  CHECK(snapshot.state->Digest() == Train({.steps = 1})[0].digests.back());
-  CHECK(replica.Digest() == Train({.steps = 3})[0].digests.back());
+  CHECK(snapshot.state->Digest() == TrainOnDevice({.steps = 1})[0].digests.back());
+  CHECK(replica.Digest() == TrainOnDevice({.steps = 3})[0].digests.back());
 }
 
 TEST_CASE("step on a device: a state that was received or restored is what the next step begins from", "[step]") {
@@ -282,7 +282,7 @@ TEST_CASE("step on a device: a state that was received or restored is what the n
   }
 
   CHECK(newcomer.Digest() == source.Digest());
-  CHECK(newcomer.Digest() == Train({.steps = 4})[0].digests.back());
+  CHECK(newcomer.Digest() == TrainOnDevice({.steps = 4})[0].digests.back());
 }
 
 TEST_CASE("step on a device: a step that was broken off leaves the state as it was", "[step]") {
@@ -303,7 +303,7 @@ TEST_CASE("step on a device: a step that was broken off leaves the state as it w
   replica.runner->Cancel(false);
   const auto last = MakeLoopback({1, 4}, 1);
   REQUIRE(replica.runner->RunStep(*last[0], 2, {}).ok());
-  CHECK(replica.Digest() == Train({.steps = 2})[0].digests.back());
+  CHECK(replica.Digest() == TrainOnDevice({.steps = 2})[0].digests.back());
 }
 
 }  // namespace

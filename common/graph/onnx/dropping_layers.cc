@@ -11,7 +11,7 @@ namespace lockstep {
 namespace {
 
 // Nodes of one call of a layer. Known ones have about 20.
-constexpr size_t kMostNodes = 128;
+constexpr size_t kMostLayerNodes = 128;
 // Looks at nodes in all: more than any model's layers take, and done in a second.
 constexpr int64_t kMostLooks = int64_t{1} << 20;
 
@@ -72,7 +72,7 @@ class Finder {
   std::string ResultOf(const onnx::NodeProto& draw, const std::string& layer) {
     std::vector<std::string> inside = {draw.output(0)};
     std::set<std::string> seen(inside.begin(), inside.end()), leaving;
-    while (!inside.empty() && seen.size() <= kMostNodes && leaving.size() <= 1 && looks_ <= kMostLooks) {
+    while (!inside.empty() && seen.size() <= kMostLayerNodes && leaving.size() <= 1 && looks_ <= kMostLooks) {
       const std::string value = inside.back();
       inside.pop_back();
       if (outputs_.count(value) != 0) leaving.insert(value);
@@ -105,7 +105,7 @@ class Finder {
         entering.push_back(value);
         continue;
       }
-      if (!ScalesOrShifts(producer->second->op_type()) || seen.size() > kMostNodes) return;
+      if (!ScalesOrShifts(producer->second->op_type()) || seen.size() > kMostLayerNodes) return;
       for (const std::string& input : producer->second->input()) {
         if (seen.insert(input).second) inside.push_back(input);
       }

@@ -18,8 +18,8 @@
 namespace lockstep {
 namespace {
 
-enum Input : size_t { kQuery, kKey, kValue, kMask, kPastKey, kPastValue, kLengths };
-enum Output : int { kY, kPresentKey, kPresentValue, kScores };
+enum AttentionInput : size_t { kQuery, kKey, kValue, kMask, kPastKey, kPastValue, kLengths };
+enum AttentionOutput : int { kY, kPresentKey, kPresentValue, kScores };
 // What the output of scores holds.
 enum ScoresAt : int64_t { kRaw, kCapped, kMasked, kWeights };
 
@@ -100,7 +100,7 @@ class OnnxImporter::Attention : private Expansion {
   }
 
   // Keys or values behind those of the past.
-  absl::Status Continue(Input past, Output present, std::string* x) {
+  absl::Status Continue(AttentionInput past, AttentionOutput present, std::string* x) {
     if (Has(past)) {
       LS_ASSIGN_OR_RETURN(const ValueInfo info, importer_->InfoOf(inputs_[past]));
       if (info.shape.size() != 4) return absl::InvalidArgumentError("has a past that is not divided into heads");

@@ -14,7 +14,7 @@ namespace lockstep {
 namespace {
 
 // Inputs of the ONNX ops.
-enum Input { kX, kW, kR, kB, kLengths, kInitialH, kInitialC, kPeepholes, kInputs };
+enum CellInput { kX, kW, kR, kB, kLengths, kInitialH, kInitialC, kPeepholes, kInputs };
 
 struct CellKind {
   int64_t gates = 0;
@@ -73,7 +73,7 @@ class OnnxImporter::Recurrent : private Expansion {
   absl::Status ReadAttributes();
   absl::Status ReadInputs();
 
-  const std::string& input(Input index) const { return inputs_[index]; }
+  const std::string& input(CellInput index) const { return inputs_[index]; }
 
   std::vector<std::string> Split(const std::string& x, int64_t axis, const std::vector<int64_t>& sizes) {
     if (sizes.size() == 1) return {x};

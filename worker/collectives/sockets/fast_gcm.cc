@@ -19,7 +19,7 @@
 namespace lockstep::worker {
 namespace {
 
-constexpr size_t kKeyBytes = 16;
+constexpr size_t kAesKeyBytes = 16;
 constexpr size_t kIvBytes = 12;
 constexpr size_t kTagBytes = 16;
 
@@ -41,7 +41,7 @@ class Gcm {
   bool Begin(bool encrypts, absl::Span<const unsigned char> key, absl::Span<const unsigned char> iv) {
     encrypts_ = encrypts;
     if (!key.empty()) {
-      if (key.size() != kKeyBytes) return false;
+      if (key.size() != kAesKeyBytes) return false;
       IMB_AES128_GCM_PRE(Library(), key.data(), &key_);
       has_key_ = true;
     }
@@ -126,7 +126,7 @@ int SetParameters(void* gcm, const OSSL_PARAM parameters[]) {
     if (OSSL_PARAM_get_size_t(iv, &size) != 1 || size != kIvBytes) return 0;
   }
   if (const OSSL_PARAM* const key = OSSL_PARAM_locate_const(parameters, OSSL_CIPHER_PARAM_KEYLEN); key != nullptr) {
-    if (OSSL_PARAM_get_size_t(key, &size) != 1 || size != kKeyBytes) return 0;
+    if (OSSL_PARAM_get_size_t(key, &size) != 1 || size != kAesKeyBytes) return 0;
   }
   return 1;
 }
@@ -172,7 +172,7 @@ int TellOfMessage(void* gcm, OSSL_PARAM parameters[]) {
     const absl::Span<const unsigned char> bytes = static_cast<const Gcm*>(gcm)->tag();
     if (tag->data_size != bytes.size() || OSSL_PARAM_set_octet_string(tag, bytes.data(), bytes.size()) != 1) return 0;
   }
-  return TellSizes(parameters, {{OSSL_CIPHER_PARAM_KEYLEN, kKeyBytes},
+  return TellSizes(parameters, {{OSSL_CIPHER_PARAM_KEYLEN, kAesKeyBytes},
                                 {OSSL_CIPHER_PARAM_IVLEN, kIvBytes},
                                 {OSSL_CIPHER_PARAM_AEAD_TAGLEN, kTagBytes}});
 }
@@ -184,9 +184,9 @@ int TellOfCipher(OSSL_PARAM parameters[]) {
   }
   OSSL_PARAM* const mode = OSSL_PARAM_locate(parameters, OSSL_CIPHER_PARAM_MODE);
   if (mode != nullptr && OSSL_PARAM_set_uint(mode, EVP_CIPH_GCM_MODE) != 1) return 0;
-  return TellSizes(
-      parameters,
-      {{OSSL_CIPHER_PARAM_KEYLEN, kKeyBytes}, {OSSL_CIPHER_PARAM_IVLEN, kIvBytes}, {OSSL_CIPHER_PARAM_BLOCK_SIZE, 1}});
+  return TellSizes(parameters, {{OSSL_CIPHER_PARAM_KEYLEN, kAesKeyBytes},
+                                {OSSL_CIPHER_PARAM_IVLEN, kIvBytes},
+                                {OSSL_CIPHER_PARAM_BLOCK_SIZE, 1}});
 }
 
 template <typename Function>

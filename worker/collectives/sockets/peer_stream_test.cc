@@ -11,7 +11,7 @@
 namespace lockstep::worker {
 namespace {
 
-using Want = TlsHandshake::Want;
+using StreamWant = TlsHandshake::Want;
 using Ends = std::array<std::unique_ptr<PeerStream>, 2>;
 
 const std::string kKey(32, 'k');
@@ -33,7 +33,7 @@ absl::Status Shake(TlsHandshake& dialler, TlsHandshake& listener) {
     const auto other = listener.Step();
     if (!one.ok()) return one.status();
     if (!other.ok()) return other.status();
-    if (*one == Want::kNothing && *other == Want::kNothing) return absl::OkStatus();
+    if (*one == StreamWant::kNothing && *other == StreamWant::kNothing) return absl::OkStatus();
   }
   return absl::DeadlineExceededError("the handshake does not end");
 }
@@ -130,8 +130,8 @@ TEST_CASE("peer stream: a changed byte breaks an encrypted connection", "[socket
   };
   const auto dialler = Handshake(std::move(outer[0]), kKey, true, true);
   const auto listener = Handshake(std::move(inner[1]), kKey, false, true);
-  Want one = Want::kRead, other = Want::kRead;
-  for (int turn = 0; turn < 20 && (one != Want::kNothing || other != Want::kNothing); ++turn) {
+  StreamWant one = StreamWant::kRead, other = StreamWant::kRead;
+  for (int turn = 0; turn < 20 && (one != StreamWant::kNothing || other != StreamWant::kNothing); ++turn) {
     one = dialler->Step().value();
     relay(false);
     other = listener->Step().value();

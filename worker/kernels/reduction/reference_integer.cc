@@ -9,7 +9,7 @@ namespace {
 
 // Folds every element into its result in 64 bits. Unsigned arithmetic wraps around where signed overflow is undefined.
 template <typename T, typename Fold>
-void Gather(const HostCall& call, int64_t first, Fold fold) {
+void GatherIntegers(const HostCall& call, int64_t first, Fold fold) {
   const Shape& shape = call.in_shape(0);
   const Shape kept = KeptShape(call.attrs<ReduceAttributes>(), shape);
   auto* gathered = reinterpret_cast<int64_t*>(call.workspace);
@@ -26,7 +26,7 @@ void Gather(const HostCall& call, int64_t first, Fold fold) {
 }
 
 int64_t Sum(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
-int64_t Product(int64_t a, int64_t b) {
+int64_t IntegerProduct(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
 }
 
@@ -37,24 +37,24 @@ HostFunction IntegerReduceFunction(OpType type) {
   switch (type) {
     case OpType::kReduceSum:
     case OpType::kReduceMean:
-      return [](const HostCall& call) { Gather<T>(call, 0, Sum); };
+      return [](const HostCall& call) { GatherIntegers<T>(call, 0, Sum); };
     case OpType::kReduceProd:
-      return [](const HostCall& call) { Gather<T>(call, 1, Product); };
+      return [](const HostCall& call) { GatherIntegers<T>(call, 1, IntegerProduct); };
     case OpType::kReduceL1:
       return [](const HostCall& call) {
-        Gather<T>(call, 0, [](int64_t sum, int64_t x) { return Sum(sum, x < 0 ? Product(x, -1) : x); });
+        GatherIntegers<T>(call, 0, [](int64_t sum, int64_t x) { return Sum(sum, x < 0 ? IntegerProduct(x, -1) : x); });
       };
     case OpType::kReduceSumSquare:
       return [](const HostCall& call) {
-        Gather<T>(call, 0, [](int64_t sum, int64_t x) { return Sum(sum, Product(x, x)); });
+        GatherIntegers<T>(call, 0, [](int64_t sum, int64_t x) { return Sum(sum, IntegerProduct(x, x)); });
       };
     case OpType::kReduceMax:
       return [](const HostCall& call) {
-        Gather<T>(call, std::numeric_limits<T>::lowest(), [](int64_t a, int64_t x) { return a > x ? a : x; });
+        GatherIntegers<T>(call, std::numeric_limits<T>::lowest(), [](int64_t a, int64_t x) { return a > x ? a : x; });
       };
     case OpType::kReduceMin:
       return [](const HostCall& call) {
-        Gather<T>(call, std::numeric_limits<T>::max(), [](int64_t a, int64_t x) { return a < x ? a : x; });
+        GatherIntegers<T>(call, std::numeric_limits<T>::max(), [](int64_t a, int64_t x) { return a < x ? a : x; });
       };
     default:
       return nullptr;

@@ -29,13 +29,13 @@ std::string Readable(absl::string_view linked) {
   return readable;
 }
 
-struct Search {
+struct SegmentSearch {
   uintptr_t address = 0;
   Range found;
 };
 
 int InReadOnly(dl_phdr_info* info, size_t, void* data) {
-  auto& search = *static_cast<Search*>(data);
+  auto& search = *static_cast<SegmentSearch*>(data);
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const auto& segment = info->dlpi_phdr[i];
     const Range range{info->dlpi_addr + segment.p_vaddr, segment.p_memsz};
@@ -48,7 +48,7 @@ int InReadOnly(dl_phdr_info* info, size_t, void* data) {
 
 // Where the program keeps its constants around `address`; nothing where it keeps none there.
 Range ConstantsAround(uintptr_t address) {
-  Search search{.address = address, .found = {}};
+  SegmentSearch search{.address = address, .found = {}};
   dl_iterate_phdr(&InReadOnly, &search);
   return search.found;
 }

@@ -76,7 +76,7 @@ const SharedVariables& VariablesOf(const std::string& path, size_t bytes) {
   return known != all.end() ? known->second : all.emplace(path, ReadVariables(path, bytes)).first->second;
 }
 
-struct Search {
+struct ModuleSearch {
   uintptr_t address = 0;
   uintptr_t base = 0;
   size_t bytes = 0;
@@ -84,7 +84,7 @@ struct Search {
 };
 
 int InModule(dl_phdr_info* info, size_t, void* data) {
-  auto& search = *static_cast<Search*>(data);
+  auto& search = *static_cast<ModuleSearch*>(data);
   const auto base = reinterpret_cast<uintptr_t>(info->dlpi_tls_data);
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     if (base == 0 || info->dlpi_phdr[i].p_type != PT_TLS) continue;
@@ -104,7 +104,7 @@ SharedMemory::Module* SharedMemory::Of(uintptr_t address) {
   for (Module& module : modules_) {
     if (address - module.base < module.variables->bytes) return &module;
   }
-  Search search{.address = address, .base = 0, .bytes = 0, .path = {}};
+  ModuleSearch search{.address = address, .base = 0, .bytes = 0, .path = {}};
   if (dl_iterate_phdr(&InModule, &search) == 0) return nullptr;
   modules_.push_back({.base = search.base,
                       .variables = &VariablesOf(search.path, search.bytes),

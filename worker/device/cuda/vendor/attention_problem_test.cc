@@ -39,13 +39,13 @@ AskedAttention PackedGradient(int64_t batch, int64_t length, int64_t heads, int6
   return asked;
 }
 
-absl::StatusOr<AttentionProblem> Describe(AskedAttention asked, int64_t limit = kCudnnWorkspaceLimit) {
+absl::StatusOr<AttentionProblem> DescribeOf(AskedAttention asked, int64_t limit = kCudnnWorkspaceLimit) {
   asked.request.node = &asked.node;
   return DescribeAttention(asked.request, limit);
 }
 
 std::string AttentionReason(AskedAttention asked) {
-  const absl::Status status = Describe(std::move(asked)).status();
+  const absl::Status status = DescribeOf(std::move(asked)).status();
   CHECK(absl::IsUnimplemented(status));
   return std::string(status.message());
 }
@@ -53,7 +53,7 @@ std::string AttentionReason(AskedAttention asked) {
 }  // namespace
 
 TEST_CASE("attention problem: packed operands are parts of one", "[cuda]") {
-  const auto problem = Describe(Packed(2, 16, 4, 8));
+  const auto problem = DescribeOf(Packed(2, 16, 4, 8));
 
   REQUIRE(problem.ok());
   CHECK((problem->causal && problem->packed && problem->statistics && !problem->backward));
@@ -69,11 +69,11 @@ TEST_CASE("attention problem: a gradient takes as many samples at once as the li
   // Of one sample: 12 x 1024 x 1024 x 2 bytes, and an eighth more.
   const int64_t one = 12 * 1024 * 1024 * 2 / 8 * 9;
 
-  CHECK((Describe(gradient, 16 * one)->samples == 16 && Describe(gradient, 16 * one)->launches == 1));
-  CHECK((Describe(gradient, 15 * one)->samples == 8 && Describe(gradient, 15 * one)->launches == 2));
-  CHECK(Describe(gradient)->samples == 8);
-  CHECK((Describe(gradient, 0)->samples == 1 && Describe(gradient, 0)->launches == 16));
-  CHECK(Describe(Packed(16, 1024, 12, 64), 0)->launches == 1);
+  CHECK((DescribeOf(gradient, 16 * one)->samples == 16 && DescribeOf(gradient, 16 * one)->launches == 1));
+  CHECK((DescribeOf(gradient, 15 * one)->samples == 8 && DescribeOf(gradient, 15 * one)->launches == 2));
+  CHECK(DescribeOf(gradient)->samples == 8);
+  CHECK((DescribeOf(gradient, 0)->samples == 1 && DescribeOf(gradient, 0)->launches == 16));
+  CHECK(DescribeOf(Packed(16, 1024, 12, 64), 0)->launches == 1);
 }
 
 TEST_CASE("attention problem: what cuDNN does not serve is refused with the reason", "[cuda]") {

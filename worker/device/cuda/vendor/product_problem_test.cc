@@ -26,20 +26,20 @@ AskedProduct AskProduct(OpType op, OpAttributes attributes, std::vector<Shape> i
   return asked;
 }
 
-absl::StatusOr<ProductProblem> Describe(AskedProduct asked, bool tf32 = false) {
+absl::StatusOr<ProductProblem> DescribeAsked(AskedProduct asked, bool tf32 = false) {
   asked.request.node = &asked.node;
   return DescribeProduct(asked.request, tf32);
 }
 
 ProductProblem Described(AskedProduct asked) {
-  const auto problem = Describe(std::move(asked));
+  const auto problem = DescribeAsked(std::move(asked));
   INFO(problem.status());
   REQUIRE(problem.ok());
   return *problem;
 }
 
 std::string ProductReason(AskedProduct asked) {
-  const absl::Status status = Describe(std::move(asked)).status();
+  const absl::Status status = DescribeAsked(std::move(asked)).status();
   CHECK(absl::IsUnimplemented(status));
   return std::string(status.message());
 }
@@ -154,10 +154,10 @@ TEST_CASE("product problem: factors of float32 are rounded to tf32 only where th
   AskedProduct bf16 = f32;
   for (Operand& input : bf16.request.inputs) input.dtype = DType::kBF16;
 
-  CHECK(Describe(f32)->math == ProductMath::kF32);
-  CHECK(Describe(f32, true)->math == ProductMath::kTf32);
-  CHECK(Describe(bf16, true)->math == ProductMath::kBf16);
-  CHECK(Describe(bf16)->out == DType::kF32);
+  CHECK(DescribeAsked(f32)->math == ProductMath::kF32);
+  CHECK(DescribeAsked(f32, true)->math == ProductMath::kTf32);
+  CHECK(DescribeAsked(bf16, true)->math == ProductMath::kBf16);
+  CHECK(DescribeAsked(bf16)->out == DType::kF32);
 }
 
 }  // namespace lockstep::device::cuda
