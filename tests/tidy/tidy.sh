@@ -52,20 +52,23 @@ only_in() {  # PATTERN FOLDER…: the include may stand in these folders alone.
   done
 }
 
+# For awk: the name that a line declares at the outermost level, or "".
+name_of='function name_of(line) {
+  if (line ~ /^(typedef|namespace|using namespace|friend|extern|static_assert|template|TEST_CASE|#|\/\/|LS_|return)/) return ""
+  if (line ~ /^using [A-Za-z_0-9]+ *=/) { sub(/^using /, "", line); sub(/ *=.*/, "", line); return line }
+  if (line ~ /^(class|struct|enum class|enum|union) /) {
+    sub(/^(class|struct|enum class|enum|union) /, "", line); sub(/[^A-Za-z_0-9].*/, "", line); return line }
+  if (line !~ /^[A-Za-z]/) return ""
+  if (line ~ /^[A-Za-z_][^=(]*[ *&>][A-Za-z_0-9]+\(/) { sub(/\(.*/, "", line) }
+  else if (line ~ /^[A-Za-z_][^=({]*[ *&>][A-Za-z_0-9]+(\[[^]]*\])* *(=|\{|;)/) { sub(/(\[[^]]*\])* *(=|\{|;).*/, "", line) }
+  else return ""
+  if (line ~ /::[A-Za-z_0-9]+$/) return ""
+  sub(/.*[^A-Za-z_0-9]/, "", line); return line }'
+
 # A source's own name that a header of an enclosing namespace has too would hide it from sources that are compiled behind
 # it (docs/design/0028-build-time.md). Headers of tests/ do not count: their users are tests, which fail.
 hiding_names() {
-  local declared='function name_of(line) {
-      if (line ~ /^(typedef|namespace|using namespace|friend|extern|static_assert|template|TEST_CASE|#|\/\/|LS_|return)/) return ""
-      if (line ~ /^using [A-Za-z_0-9]+ *=/) { sub(/^using /, "", line); sub(/ *=.*/, "", line); return line }
-      if (line ~ /^(class|struct|enum class|enum|union) /) {
-        sub(/^(class|struct|enum class|enum|union) /, "", line); sub(/[^A-Za-z_0-9].*/, "", line); return line }
-      if (line !~ /^[A-Za-z]/) return ""
-      if (line ~ /^[A-Za-z_][^=(]*[ *&>][A-Za-z_0-9]+\(/) { sub(/\(.*/, "", line) }
-      else if (line ~ /^[A-Za-z_][^=({]*[ *&>][A-Za-z_0-9]+(\[[^]]*\])* *(=|\{|;)/) { sub(/(\[[^]]*\])* *(=|\{|;).*/, "", line) }
-      else return ""
-      if (line ~ /::[A-Za-z_0-9]+$/) return ""
-      sub(/.*[^A-Za-z_0-9]/, "", line); return line }
+  local declared=$name_of'
     FNR == 1 { space = ""; own = 0 }
     /^namespace lockstep[a-z_:]* \{/ { space = $2; own = 0; next }
     /^namespace \{/ { own = 1; next }
@@ -80,6 +83,30 @@ hiding_names() {
   } | awk '$1 == "header" { if (!(($2, $3) in at)) at[$2, $3] = $4; next }
     { space = $2
       while (sub(/::[a-z_0-9]+$/, "", space)) if ((space, $3) in at) print $4 ": " $3 " hides that of " at[space, $3] }'
+}
+
+# Sources of one target are compiled together (bazel/joined_sources.bzl), and another one may change with whom: so what
+# each has for itself has a name of its own in all of them. Aliases of one type may stand in several. Of kernels, whose
+# families know nothing of each other, the compiler says where two names meet.
+shared_names() {
+  awk "$name_of"'
+    FNR == 1 { space = ""; own = 0 }
+    /^namespace lockstep[a-z_:]* \{/ { space = $2; own = 0; next }
+    /^namespace \{/ { own = 1; next }
+    /^\}  \/\/ namespace$/ { own = 0; next }
+    own && space != "" && !/^using / { name = name_of($0); if (name != "") print "name", FILENAME, space, name, FNR }' \
+    $(printf '%s\n' "${sources[@]}" | grep '\.cc$') |
+    cat - <(bazel query --noshow_progress --ui_event_filters=-info 'kind(joined_sources, //... - //worker/kernels/...)' --output=build |
+      awk '/^joined_sources\(/ { target++ }
+        / srcs = / { while (match($0, /"[^"]+"/)) {
+          file = substr($0, RSTART + 3, RLENGTH - 4); sub(/:/, "/", file); print "joined", file, target
+          $0 = substr($0, RSTART + RLENGTH) } }') |
+    awk '$1 == "name" { names[$2] = names[$2] " " $3 "::" $4 ":" $5; next }
+      { count = split(names[$2], list, " ")
+        for (i = 1; i <= count; i++) {
+          name = list[i]; sub(/:[0-9]+$/, "", name); line = list[i]; sub(/.*:/, "", line)
+          if (($3, name) in at && at[$3, name] != $2) print $2 ":" line ": " name " is a name of " at[$3, name] " too"
+          at[$3, name] = $2 } }'
 }
 
 # Two types of one name in one namespace are one type to the linker, which keeps one of their destructors for both.
@@ -142,13 +169,26 @@ forbidden_words() {
   git grep -nIE '/(work|farm)/|/tmp/[a-z]+/|bazel-out/k8' -- . ':!tests/tidy/tidy.sh' || true
 }
 
+reaches() {  # Which of the libraries `to` (labels) `from` (a query) depends on.
+  local from=$1 to=$2 found
+  if ! found=$(bazel query --noshow_progress --ui_event_filters=-info,-warning "deps($from) intersect set($to)" 2>&1); then
+    echo "nobody can tell what $from reaches: $found"
+  elif [ -n "$found" ]; then
+    sed "s|^|$from reaches |" <<< "$found"
+  fi
+}
+
 pure_cores() {  # The state machines reach no I/O library.
-  local core vendor
-  for core in //chief/core/... //worker/session:session_core //deploy/supervisor:policy //common/protocol:protocol; do
-    bazel query --noshow_progress --ui_event_filters=-info,-error \
-      "deps($core) intersect set(//bazel/system:grpc //common/log:log //bazel/system:dnnl //bazel/system:gloo)" 2>/dev/null |
-      sed "s|^|$core reaches |" || true
+  local core
+  for core in //chief/core/... //worker/session:session_core //deploy/supervisor:policy //common/protocol; do
+    reaches "$core" '//bazel/system:grpc //common/log //bazel/system:dnnl //bazel/system:gloo'
   done
+}
+
+# A process that loads a library has what the library links twice, and protobuf ends a process that has a message twice.
+loaded_libraries() {
+  reaches "//worker/cuda_library/..." '//bazel/system:protobuf //bazel/system:grpc //common/log'
+  reaches 'filter("[.]so$", //worker/fakes/...)' '//bazel/system:protobuf //bazel/system:grpc //common/log'
 }
 
 # In files compiled for one instruction set (by name or target) a weak symbol could serve every caller in the program.
@@ -194,12 +234,14 @@ rule 'files stay under 400 lines' long_files
 rule 'functions stay under 70 lines' long_functions
 rule 'headers open with what they are and how they thread' header_opening
 rule 'no name of a source hides one of a header' hiding_names
+rule 'sources that are compiled together share no name' shared_names
 rule 'no type is defined twice' types_defined_twice
 rule 'each vendor header has one home' vendor_headers
 rule 'layers know only what lies below' layering
 rule 'no ring of folders' folder_cycles
 rule 'forbidden words' forbidden_words
 rule 'the cores are pure' pure_cores
+rule 'what a process loads brings no library that it has' loaded_libraries
 rule 'no weak symbols in files of one instruction set' weak_symbols
 rule 'attributes are parsed once' raw_attributes
 rule 'links lead somewhere' links
