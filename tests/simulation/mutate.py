@@ -10,6 +10,7 @@ itself (chief/term, chief/checkpoint): they show that the oracles would see it. 
 README.md.
 """
 import argparse
+import hashlib
 import pathlib
 import subprocess
 import sys
@@ -267,7 +268,9 @@ def main():
     parser.add_argument("--no-unit-tests", action="store_true", help="leave out the tests of the core, which build long")
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--compiler", default="g++ -O1")
-    parser.add_argument("--cache", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()) / "lockstep_mutate")
+    checkout = hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
+    parser.add_argument("--cache", type=pathlib.Path,
+                        default=pathlib.Path(tempfile.gettempdir()) / f"lockstep_mutate-{checkout}")
     args = parser.parse_args()
     names = [mutation[0] for mutation in MUTATIONS]
     if args.first and args.first not in names:

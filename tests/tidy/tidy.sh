@@ -13,7 +13,7 @@ passed=0 failed=0
 rule() {  # NAME COMMAND…: the rule holds when the command prints nothing.
   local name=$1 findings
   shift
-  findings=$("$@" || true)
+  findings=$("$@" 2>&1 || true)
   if [ -z "$findings" ]; then
     passed=$((passed + 1))
     return
@@ -248,6 +248,7 @@ rule 'links lead somewhere' links
 rule 'the root holds the project alone' root_entries
 rule 'every page has its place' pages_without_place
 rule 'the wall clock is waited by nowhere' wall_clock
+rule 'mutations of the protocol fit its code' tests/simulation/mutate.py --check
 rule 'clang-format' formatting
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
