@@ -30,6 +30,7 @@
 #include "common/graph/metagraph_diff.h"
 #include "common/graph/state_tensors.h"
 #include "common/job_place/job_place.h"
+#include "common/object_store/s3_url.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
@@ -220,6 +221,7 @@ void LookAtBucket(const JobReading& job, const PreparedJob* prepared, const std:
 }  // namespace
 
 absl::Status CheckWritable(const std::string& directory) {
+  LS_RETURN_IF_ERROR(RefuseOtherUrl(directory));
   if (IsInBucket(directory)) return absl::OkStatus();  // the first request tells
   const fs::path place = NearestExisting(directory);
   std::error_code error;

@@ -71,6 +71,12 @@ TEST_CASE("job: weights to begin from are a path, or a section with one", "[job]
   CheckError(kJob, {"model.from=s3://"}, {"model.from"});
 }
 
+TEST_CASE("job: a URL is a path only where it is s3's", "[job]") {
+  CheckError(kJob, {"checkpoint.dir=gs://models/runs/7"},
+             {"checkpoint.dir", "gs://models/runs/7", "s3://BUCKET/PREFIX"});
+  CheckError(kJob, {"data.train.inputs=s3://models/x.npy"}, {"data.train.inputs", "is a URL", "this machine"});
+}
+
 TEST_CASE("job: a set of data is inputs with labels, or tokens with their length", "[job]") {
   const std::string inputs = "train: {inputs: x.idx, labels: y.idx}";
   const auto with_train = [&](const std::string& train) { return With(inputs, "train: {" + train + "}"); };

@@ -103,7 +103,7 @@ class Filling {
     if (key.path()) {
       const std::string text = message->GetReflection()->GetString(*message, field);
       if (text.empty()) return places_.Error(path, "is an empty path");
-      if (key.or_bucket() && IsS3Url(text)) return ResolveUrl(path, text);
+      if (IsUrl(text) || (key.or_bucket() && IsS3Url(text))) return ResolveUrl(path, key.or_bucket(), text);
       message->GetReflection()->SetString(message, field,
                                           (std::filesystem::path(directory_) / text).lexically_normal().string());
     }
@@ -111,8 +111,9 @@ class Filling {
   }
 
   // A place in a bucket lies beside nothing.
-  absl::Status ResolveUrl(const std::string& path, const std::string& text) const {
-    const absl::Status url = ParseS3Url(text).status();
+  absl::Status ResolveUrl(const std::string& path, bool or_bucket, const std::string& text) const {
+    if (!or_bucket) return places_.Error(path, absl::StrCat("'", text, "' is a URL; this is read from this machine"));
+    const absl::Status url = IsS3Url(text) ? ParseS3Url(text).status() : RefuseOtherUrl(text);
     return url.ok() ? url : places_.Error(path, std::string(url.message()));
   }
 

@@ -26,6 +26,23 @@ bool IsBucket(absl::string_view name) {
 
 bool IsS3Url(absl::string_view text) { return absl::StartsWithIgnoreCase(text, "s3:"); }
 
+bool IsUrl(absl::string_view text) {
+  const size_t scheme = text.find("://");
+  if (scheme == absl::string_view::npos || scheme == 0) return false;
+  return std::all_of(text.begin(), text.begin() + static_cast<ptrdiff_t>(scheme),
+                     [](char c) { return absl::ascii_isalnum(c) || c == '+' || c == '-' || c == '.'; });
+}
+
+absl::Status RefuseOtherUrl(absl::string_view place) {
+  if (!IsUrl(place) || IsS3Url(place)) return absl::OkStatus();
+  const std::string shown = absl::CHexEscape(place.substr(0, 200));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", shown,
+      "' is a URL of a kind that holds no jobs: their place is a directory or s3://BUCKET/PREFIX. "
+      "A store that speaks S3 is reached by the latter with AWS_ENDPOINT_URL; a directory of this name is ./",
+      shown));
+}
+
 absl::StatusOr<S3Url> ParseS3Url(absl::string_view text) {
   const auto bad = [text](absl::string_view why) {
     return absl::InvalidArgumentError(absl::StrCat("'", absl::CHexEscape(text.substr(0, 200)), "' ", why,

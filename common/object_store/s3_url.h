@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -20,6 +21,13 @@ struct S3Url {
 
 // Whether `text` is meant as an S3 URL: it begins with "s3:".
 bool IsS3Url(absl::string_view text);
+
+// Whether `text` is a URL of any kind: a scheme and "://". A path that looks so begins with "./".
+bool IsUrl(absl::string_view text);
+
+// InvalidArgument for a URL of another kind, for example gs://bucket/prefix: as a path it would be a directory of this
+// machine, "gs:".
+absl::Status RefuseOtherUrl(absl::string_view place);
 
 // One '/' at the end is ignored. InvalidArgument: the message says which part is wrong and gives an example.
 absl::StatusOr<S3Url> ParseS3Url(absl::string_view text);

@@ -45,6 +45,20 @@ TEST_CASE("s3 url: what is wrong is said with an example", "[object_store]") {
   CHECK_FALSE(ParseS3Url("s3://models/" + std::string(kMaxPrefixBytes + 1, 'a')).ok());
 }
 
+TEST_CASE("s3 url: a place that is a URL of another kind is no directory", "[object_store]") {
+  for (const char* place : {"gs://bucket/p", "file:///jobs/1", "https://host/bucket", "az+x://y"}) {
+    CAPTURE(place);
+    CHECK(IsUrl(place));
+    const absl::Status refused = RefuseOtherUrl(place);
+    CHECK(absl::IsInvalidArgument(refused));
+    CHECK_THAT(std::string(refused.message()), Contains(place) && Contains("s3://BUCKET/PREFIX"));
+  }
+  for (const char* place : {"./gs://bucket/p", "/jobs/1", "jobs", "s3://models/7", "s3:models", "://", "a/b://c", ""}) {
+    CAPTURE(place);
+    CHECK(RefuseOtherUrl(place).ok());
+  }
+}
+
 TEST_CASE("object key: plain parts alone are allowed", "[object_store]") {
   CHECK(CheckObjectKey("log/00000000000000000001").ok());
   CHECK(CheckObjectKey("checkpoints/step-7.t2-ab/model-00001-of-00002.safetensors").ok());

@@ -30,7 +30,7 @@ TEST_CASE("check storage: a directory is proven, and is not there afterwards whe
 }
 
 TEST_CASE("check storage: a place that is none is unusable (78)", "[cli]") {
-  for (const char* place : {"s3://", "s3://UPPER/x", "/proc/version"}) {
+  for (const char* place : {"s3://", "s3://UPPER/x", "/proc/version", "gs://bucket/x"}) {
     CAPTURE(place);
     Findings findings;
     CheckStorage(place, findings);
