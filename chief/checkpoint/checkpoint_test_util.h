@@ -69,6 +69,16 @@ struct SmallState {
   std::vector<std::string> bytes;
 };
 
+// A tensor of three leaves, one without bytes, and a small one, all in one share.
+struct LargeState : SmallState {
+  LargeState() : SmallState(9) {
+    layout = {{std::string(kModelGroup), {"large", DType::kU8, {static_cast<int64_t>(2 * kLeafBytes + 5)}}},
+              {std::string(kModelGroup), {"none", DType::kF32, {0, 3}}},
+              {std::string(kModelGroup), {"small", DType::kU8, {3}}}};
+    bytes = {std::string(2 * kLeafBytes + 5, 'a'), "", "abc"};
+  }
+};
+
 inline CommitInfo SmallCommit() {
   CommitInfo info;
   info.job_id = "job-1";

@@ -18,16 +18,6 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-// A tensor of three leaves, one without bytes, and a small one, all in one share.
-struct LargeState : SmallState {
-  LargeState() : SmallState(9) {
-    layout = {{std::string(kModelGroup), {"large", DType::kU8, {static_cast<int64_t>(2 * kLeafBytes + 5)}}},
-              {std::string(kModelGroup), {"none", DType::kF32, {0, 3}}},
-              {std::string(kModelGroup), {"small", DType::kU8, {3}}}};
-    bytes = {std::string(2 * kLeafBytes + 5, 'a'), "", "abc"};
-  }
-};
-
 struct OpenSave {
   explicit OpenSave(const SmallState& state, int shares = 1)
       : chief(SmallChief::Start(storage).value()),

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/fuzz/byte_script.h"
 #include "tests/fuzz/fuzz_file.h"
 #include "worker/collectives/completion.h"
 #include "worker/collectives/sockets/exchange.h"
@@ -19,6 +20,8 @@
 
 namespace lockstep::worker {
 namespace {
+
+using fuzz::ByteScript;
 
 void TryCard(absl::string_view text) {
   const auto card = PeerCard::Parse(text);
@@ -38,28 +41,6 @@ void TryPrelude(absl::string_view input) {
       .sin_family = AF_INET, .sin_port = 1, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
   LS_CHECK(expected.KeyOf(bytes, other).empty(), "a prelude that shows no secret gets no key");
 }
-
-// The input as numbers, one byte each; zeros where it has ended.
-class Script {
- public:
-  explicit Script(absl::string_view bytes) : bytes_(bytes) {}
-  bool ended() const { return bytes_.empty(); }
-  uint8_t Next() {
-    if (bytes_.empty()) return 0;
-    const auto byte = static_cast<uint8_t>(bytes_[0]);
-    bytes_.remove_prefix(1);
-    return byte;
-  }
-  std::string Next(size_t count) {
-    std::string taken(bytes_.substr(0, count));
-    bytes_.remove_prefix(taken.size());
-    taken.resize(count);
-    return taken;
-  }
-
- private:
-  absl::string_view bytes_;
-};
 
 constexpr int64_t kPieceElements = 4;
 
@@ -85,7 +66,7 @@ class Peers {
                                             std::move(streams));
   }
 
-  void Run(Script& script) {
+  void Run(ByteScript& script) {
     while (!script.ended() && communicator_->status().ok()) {
       const uint8_t action = script.Next();
       const size_t peer = action / 8 % peers_.size();
@@ -185,7 +166,7 @@ class Peers {
                                std::string(reinterpret_cast<const char*>(&words), sizeof(words)));
   }
 
-  static std::string Frame(Script& script) {
+  static std::string Frame(ByteScript& script) {
     const FrameHead head = {.kind = static_cast<FrameKind>(script.Next()),
                             .bytes = script.Next(),
                             .sequence = script.Next(),
@@ -223,7 +204,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       TryPrelude(rest);
       break;
     default: {
-      Script script(rest);
+      lockstep::fuzz::ByteScript script(rest);
       Peers(data[0] % 4).Run(script);
       break;
     }
