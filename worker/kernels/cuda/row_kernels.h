@@ -68,6 +68,8 @@ class Team {
   __device__ int part() const { return part_; }
   __device__ int extent() const { return end_ - begin_; }
   __device__ int64_t At(int i) const { return base_ + elements_.Offset(i); }
+  // The same where the elements of a row are adjacent.
+  __device__ int64_t AtAdjacent(int i) const { return base_ + i; }
 
   __device__ int lane() const {
     if (kKind == TeamKind::kThread) return 0;
@@ -150,7 +152,8 @@ class Held {
       LS_UNROLL
       for (int k = 0; k < TeamType::kHeld; ++k) {
         const int i = team.lane() + k * TeamType::kLanes;
-        if (i < team.extent()) values_[k] = load(Cell{team.row(), i, team.At(i)});
+        if (i >= team.extent()) break;
+        values_[k] = load(Cell{team.row(), i, team.AtAdjacent(i)});
       }
     }
   }
@@ -162,7 +165,8 @@ class Held {
       LS_UNROLL
       for (int k = 0; k < TeamType::kHeld; ++k) {
         const int i = team_.lane() + k * TeamType::kLanes;
-        if (i < team_.extent()) visit(Cell{team_.row(), i, team_.At(i)}, values_[k]);
+        if (i >= team_.extent()) break;
+        visit(Cell{team_.row(), i, team_.AtAdjacent(i)}, values_[k]);
       }
     } else {
       team_.Each(load, visit);
