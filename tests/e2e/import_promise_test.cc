@@ -1,6 +1,6 @@
 // The promise for models that a job brings along, as PyTorch exported them: token inputs, a tied weight, batch
-// statistics, a buffer that the model moves itself, branches by conditions, random numbers. Files and data are those
-// that the conformance of imports trains on.
+// statistics, a buffer that the model moves itself, branches by conditions, loops, random numbers. Files and data are
+// those that the conformance of imports trains on.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -53,10 +53,10 @@ std::vector<std::string> ImportSettings(const std::string& model, int steps, int
 
 TEST_CASE("promise: imported models keep it with workers killed and a chief that begins again", "[e2e]") {
   // So many steps that the job is not over, on any machine, before it is killed in the middle.
-  const auto [model, steps, batch, precision] =
-      GENERATE(std::tuple("gpt2", 150, 4, "fp32"), std::tuple("cnn", 600, 32, "fp32"),
-               std::tuple("cnn", 600, 32, "bf16"), std::tuple("averaging", 1200, 8, "fp32"),
-               std::tuple("decides", 1500, 32, "fp32"), std::tuple("noisy", 1500, 8, "fp32"));
+  const auto [model, steps, batch, precision] = GENERATE(
+      std::tuple("gpt2", 150, 4, "fp32"), std::tuple("cnn", 600, 32, "fp32"), std::tuple("cnn", 600, 32, "bf16"),
+      std::tuple("averaging", 1200, 8, "fp32"), std::tuple("decides", 1500, 32, "fp32"),
+      std::tuple("loops", 600, 32, "fp32"), std::tuple("noisy", 1500, 8, "fp32"));
   CAPTURE(model, precision);
   LocalJob undisturbed(absl::StrCat("undisturbed.", model, ".", precision), kJob,
                        ImportSettings(model, steps, batch, precision));
@@ -87,11 +87,9 @@ TEST_CASE("promise: imported models keep it with workers killed and a chief that
     CHECK(text.size() > 40);
   }
   // Names that the exporter dropped, and the buffer, are in what comes home.
-  const std::map<std::string, std::string> names = {{"gpt2", "wte.weight"},
-                                                    {"cnn", "bn.num_batches_tracked"},
-                                                    {"averaging", "average"},
-                                                    {"decides", "cold.weight"},
-                                                    {"noisy", "latent.weight"}};
+  const std::map<std::string, std::string> names = {{"gpt2", "wte.weight"},     {"cnn", "bn.num_batches_tracked"},
+                                                    {"averaging", "average"},   {"decides", "cold.weight"},
+                                                    {"loops", "refine.weight"}, {"noisy", "latent.weight"}};
   const std::string& dropped = names.at(model);
   bool found = false;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(job.directory() + "/checkpoints")) {

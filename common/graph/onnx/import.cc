@@ -62,6 +62,7 @@ absl::StatusOr<ImportedModel> OnnxImporter::Run() {
   branch_initializers_ = std::move(flat.initializers);
   branches_ = std::move(flat.branches);
   branch_of_ = std::move(flat.branch_of);
+  loops_ = std::move(flat.loops);
   CollectNames();
   LS_RETURN_IF_ERROR(ReadSignature());
   LS_RETURN_IF_ERROR(AddInitializers());
@@ -206,7 +207,9 @@ absl::Status OnnxImporter::AddInput(const onnx::ValueInfoProto& input) {
 }
 
 absl::Status OnnxImporter::AddNodes() {
-  for (const onnx::NodeProto& node : nodes_.node()) LS_RETURN_IF_ERROR(AddNode(node));
+  for (int at = 0; at < nodes_.node_size();) {
+    LS_ASSIGN_OR_RETURN(at, AddNode(at));
+  }
   return absl::OkStatus();
 }
 
@@ -277,7 +280,8 @@ absl::StatusOr<std::string> OnnxImporter::NameInGraph(const std::string& name) {
   if (value.is_sequence) return absl::UnimplementedError(absl::StrCat("reads the sequence '", name, "'"));
   if (value.name.empty()) {
     // A buffer's own name is that of the tensor in the state.
-    value.name = options_.trainable && signature_.buffers.count(name) != 0 ? Fresh(name + ".folded") : name;
+    const bool buffer = options_.trainable && signature_.buffers.count(name) != 0;
+    value.name = buffer ? Fresh(name + ".folded") : NameInTrip(name);
     AppendConstant(&model_.graph, value.name, value.constant->Clone());
   }
   return value.name;

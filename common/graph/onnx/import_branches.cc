@@ -1,4 +1,4 @@
-// The branches of conditions (inline_functions.h).
+// Conditions, and the branches that they choose (inline_functions.h).
 #include <optional>
 #include <utility>
 
@@ -27,15 +27,35 @@ class OnnxImporter::Choice : private Expansion {
 absl::StatusOr<std::optional<bool>> OnnxImporter::KnownCondition(const std::string& condition) {
   const absl::StatusOr<ValueInfo> info = InfoOf(condition);
   if (!info.ok()) {
-    return absl::Status(info.status().code(), absl::StrCat("the condition of an If ", info.status().message()));
+    return absl::Status(info.status().code(), absl::StrCat("the condition ", info.status().message()));
   }
   if (info->dtype != DType::kBool || NumElements(info->shape) != 1) {
-    return absl::InvalidArgumentError(absl::StrCat("the condition '", condition, "' of an If is ",
-                                                   DTypeName(info->dtype), " ", ShapeString(info->shape),
-                                                   "; it has to be one bool"));
+    return absl::InvalidArgumentError(absl::StrCat("the condition '", condition, "' is ", DTypeName(info->dtype), " ",
+                                                   ShapeString(info->shape), "; it has to be one bool"));
   }
   LS_ASSIGN_OR_RETURN(const Tensor* known, KnownElements(condition));
   return known == nullptr ? std::nullopt : std::optional(known->elements<bool>()[0]);
+}
+
+// And, Or: where one side is known, it decides, or the other one does. So a loop that counts and looks at the data
+// ends.
+absl::Status OnnxImporter::ReadLogical(Call& call) {
+  const bool deciding = call.node->op_type() == "Or";
+  if (call.node->input_size() != 2) return ReadGeneric(call);
+  for (const int side : {0, 1}) {
+    LS_ASSIGN_OR_RETURN(const Tensor* known, KnownElements(call.node->input(side)));
+    LS_ASSIGN_OR_RETURN(const ValueInfo other, InfoOf(call.node->input(1 - side)));
+    if (known == nullptr || known->dtype() != DType::kBool || other.dtype != DType::kBool) continue;
+    if (known->num_elements() != 1 || NumElements(other.shape) != 1) continue;
+    if (known->shape().size() > other.shape.size()) continue;
+    if (known->elements<bool>()[0] != deciding) {
+      return Alias(call.node->output(0), call.node->input(1 - side)), absl::OkStatus();
+    }
+    LS_ASSIGN_OR_RETURN(Tensor decided, NewConstant(DType::kBool, other.shape));
+    decided.elements<bool>()[0] = deciding;
+    return Define(call.node->output(0), std::move(decided)), absl::OkStatus();
+  }
+  return ReadGeneric(call);
 }
 
 // False where the condition of the branch, or of one around it, is known and is another one: its nodes may then not

@@ -42,6 +42,8 @@ OnnxImporter::Reader OnnxImporter::ReaderOf(const onnx::NodeProto& node) {
       {"Bernoulli", &OnnxImporter::ReadBernoulli},
       {"Multinomial", &OnnxImporter::ReadMultinomial},
       {"BatchNormalization", &OnnxImporter::ReadBatchNormalization},
+      {"And", &OnnxImporter::ReadLogical},
+      {"Or", &OnnxImporter::ReadLogical},
       {"Max", &OnnxImporter::ReadVariadic},
       {"Min", &OnnxImporter::ReadVariadic},
       {"Sum", &OnnxImporter::ReadVariadic},
@@ -79,8 +81,6 @@ OnnxImporter::Reader OnnxImporter::ReaderOf(const onnx::NodeProto& node) {
       {"RNN", &OnnxImporter::ReadRecurrent},
       {"GRU", &OnnxImporter::ReadRecurrent},
       {"LSTM", &OnnxImporter::ReadRecurrent},
-      {"Loop", &OnnxImporter::RefuseLoop},
-      {"Scan", &OnnxImporter::RefuseLoop},
   };
   if (node.domain() == kBranchDomain) {
     return node.op_type() == "BranchInput" ? &OnnxImporter::ReadBranchInput : &OnnxImporter::ReadBranchOutput;
@@ -89,12 +89,17 @@ OnnxImporter::Reader OnnxImporter::ReaderOf(const onnx::NodeProto& node) {
   return found == readers.end() ? &OnnxImporter::ReadGeneric : found->second;
 }
 
-absl::Status OnnxImporter::AddNode(const onnx::NodeProto& node) {
-  const auto branch = node.output_size() == 0 ? branch_of_.end() : branch_of_.find(node.output(0));
+absl::StatusOr<int> OnnxImporter::AddNode(int at) {
+  const onnx::NodeProto& listed = nodes_.node(at);
+  const bool loop = listed.domain() == kLoopDomain;
+  const int next = (loop ? EndOfLoop(at) : at) + 1;
+  const auto branch = listed.output_size() == 0 ? branch_of_.end() : branch_of_.find(listed.output(0));
   branch_ = branch == branch_of_.end() ? -1 : branch->second;
   LS_ASSIGN_OR_RETURN(const bool taken, IsTaken(branch_));
-  if (!taken) return absl::OkStatus();
+  if (!taken) return next;
+  const onnx::NodeProto& node = loop ? loops_[static_cast<size_t>(LoopNumber(listed))] : listed;
   std::string name = node.name().empty() ? absl::StrCat(node.op_type(), "_", node_names_.size()) : node.name();
+  name += trip_;
   while (!node_names_.insert(name).second) absl::StrAppend(&name, "_");
   const auto within = [&](const absl::Status& status) {
     return absl::Status(status.code(), absl::StrCat("node '", name, "' (", node.op_type(), "): ", status.message()));
@@ -109,10 +114,11 @@ absl::Status OnnxImporter::AddNode(const onnx::NodeProto& node) {
     }
   }
   Call call{&node, {}, name};
-  absl::Status read = (this->*ReaderOf(node))(call);
+  absl::Status read = loop ? ReadLoop(call, at, next - 1) : (this->*ReaderOf(node))(call);
   if (read.ok() && options_.trainable) read = DropOutputs(node);
   if (read.ok() && options_.trainable) read = StopOutputs(node);
-  return read.ok() ? read : within(read);
+  if (!read.ok()) return within(read);
+  return next;
 }
 
 absl::StatusOr<RawAttributes> OnnxImporter::ReadAttributes(const onnx::NodeProto& node) {
@@ -259,9 +265,11 @@ absl::Status OnnxImporter::Emit(const Call& call, OpType op, std::vector<std::st
     return absl::InvalidArgumentError(
         absl::StrCat("with it the model has more than ", kMostNodes, " nodes, its layers unrolled"));
   }
+  for (std::string& output : node.outputs) output = NameInTrip(output);
+  const std::vector<std::string> names = node.outputs;
   LS_RETURN_IF_ERROR(AppendNode(&model_.graph, std::move(node)));
-  for (const std::string& output : outputs) {
-    if (!output.empty()) values_[output] = {nullptr, nullptr, output, {}, false};
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].empty()) values_[outputs[i]] = {nullptr, nullptr, names[i], {}, false};
   }
   return absl::OkStatus();
 }

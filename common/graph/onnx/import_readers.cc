@@ -319,8 +319,4 @@ absl::Status OnnxImporter::ReadSequenceAt(Call& call) {
   return absl::OkStatus();
 }
 
-absl::Status OnnxImporter::RefuseLoop(Call&) {
-  return absl::UnimplementedError("loops are not supported; export the model so that they are unrolled");
-}
-
 }  // namespace lockstep

@@ -129,11 +129,22 @@ class OnnxImporter {
   class Choice;
   absl::StatusOr<std::optional<bool>> KnownCondition(const std::string& condition);
   absl::StatusOr<bool> IsTaken(int branch);
+  absl::Status ReadLogical(Call& call);
   absl::Status ReadBranchInput(Call& call);
   absl::Status ReadBranchOutput(Call& call);
 
+  // import_loops.cc
+  class Trips;
+  class Loop;
+  class Scan;
+  // The place of the LoopEnd for the LoopBegin at `begin`.
+  int EndOfLoop(int begin) const;
+  absl::Status ReadLoop(Call& call, int begin, int end);
+  std::string NameInTrip(const std::string& value);
+
   // import_nodes.cc
-  absl::Status AddNode(const onnx::NodeProto& node);
+  // Reads the node at `at`, for a LoopBegin the whole loop. Returns the place of the next node.
+  absl::StatusOr<int> AddNode(int at);
   absl::StatusOr<RawAttributes> ReadAttributes(const onnx::NodeProto& node);
   absl::Status ReadGeneric(Call& call);
   // Appends our node for a call, or folds it when all its inputs are constants and it draws no random numbers.
@@ -169,7 +180,6 @@ class OnnxImporter {
   absl::Status ReadSoftmax(Call& call);
   absl::Status ReadSplitToSequence(Call& call);
   absl::Status ReadSequenceAt(Call& call);
-  absl::Status RefuseLoop(Call& call);
 
   // import_composed.cc
   class Composed;
@@ -244,6 +254,10 @@ class OnnxImporter {
   std::vector<Branch> branches_;
   std::map<std::string, int> branch_of_;  // by the first output of a node
   int branch_ = -1;                       // the branch of the node that is being read; -1: none
+  std::vector<onnx::NodeProto> loops_;    // by the number in LoopBegin and LoopEnd
+  std::string trip_;                      // which trips are being read, outermost first, as "/3/0"; empty: none
+  int64_t trips_ = 0;                     // of all loops so far
+  int64_t read_in_trips_ = 0;             // nodes of the file
   int64_t opset_ = 0;
   bool from_pytorch_ = false;
   bool has_signature_ = false;

@@ -1,5 +1,6 @@
 #include "common/graph/onnx/inline_functions.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -48,13 +49,18 @@ const onnx::GraphProto* GraphOf(const onnx::NodeProto& node, absl::string_view n
   return nullptr;
 }
 
-bool IsIf(const onnx::NodeProto& node) {
-  return node.op_type() == "If" && (node.domain().empty() || node.domain() == "ai.onnx");
+bool IsOfOnnx(const onnx::NodeProto& node) { return node.domain().empty() || node.domain() == "ai.onnx"; }
+
+bool IsIf(const onnx::NodeProto& node) { return node.op_type() == "If" && IsOfOnnx(node); }
+
+bool IsLoop(const onnx::NodeProto& node) {
+  return (node.op_type() == "Loop" || node.op_type() == "Scan") && IsOfOnnx(node);
 }
 
-// The values that a graph gives itself.
+// The values that a graph gives itself, or is given by its node.
 std::set<std::string> GivenBy(const onnx::GraphProto& graph) {
   std::set<std::string> given;
+  for (const onnx::ValueInfoProto& input : graph.input()) given.insert(input.name());
   for (const onnx::TensorProto& tensor : graph.initializer()) given.insert(tensor.name());
   for (const onnx::NodeProto& node : graph.node()) given.insert(node.output().begin(), node.output().end());
   return given;
@@ -96,17 +102,18 @@ class Flattener {
     }
   }
 
-  // Appends `node`, what it calls or what its branches hold.
+  // Appends `node`, what it calls or what the graphs in it hold.
   absl::Status Append(const onnx::NodeProto& node, const Scope& scope) {
-    if (node.domain() == kBranchDomain) {
+    if (node.domain() == kBranchDomain || node.domain() == kLoopDomain) {
       return absl::InvalidArgumentError(
-          absl::StrCat("node '", node.name(), "': no file may use the domain '", kBranchDomain, "'"));
+          absl::StrCat("node '", node.name(), "': no file may use the domain '", node.domain(), "'"));
     }
     onnx::NodeProto bound = Bind(node, scope);
     if (scope.depth > 0) LS_RETURN_IF_ERROR(Spend(bound.ByteSizeLong()));
     const auto function = functions_.find({node.domain(), node.op_type(), node.overload()});
     if (function != functions_.end()) return Call(bound, *function->second, scope);
     if (IsIf(node)) return Decide(bound, scope);
+    if (IsLoop(node)) return Repeat(bound, scope);
     Keep(std::move(bound), scope.branch);
     return absl::OkStatus();
   }
@@ -203,8 +210,9 @@ class Flattener {
     for (const bool then : {true, false}) {
       if (stated != stated_.end() && stated->second != then) continue;
       const bool decided = stated != stated_.end();
-      LS_ASSIGN_OR_RETURN(results[then ? 0 : 1], AppendBranch(*sides[then ? 0 : 1], own + (then ? "/then/" : "/else/"),
-                                                              node.input(0), then, decided, outer));
+      const int branch = decided ? outer.branch : NewBranch({node.input(0), then, outer.branch});
+      LS_ASSIGN_OR_RETURN(results[then ? 0 : 1],
+                          AppendGraph(*sides[then ? 0 : 1], own + (then ? "/then/" : "/else/"), branch, outer));
     }
     for (int i = 0; i < node.output_size(); ++i) {
       onnx::NodeProto choice;
@@ -224,15 +232,65 @@ class Flattener {
     return absl::OkStatus();
   }
 
-  // Appends the nodes of one branch. Returns the names of its outputs. `decided`: it is taken in any case.
-  absl::StatusOr<std::vector<std::string>> AppendBranch(const onnx::GraphProto& graph, const std::string& prefix,
-                                                        const std::string& condition, bool then, bool decided,
-                                                        const Scope& outer) {
-    Scope scope{prefix, {}, outer.attributes, outer.branch, outer.depth + 1};
-    if (!decided) {
-      scope.branch = static_cast<int>(flat_.branches.size());
-      flat_.branches.push_back({condition, then, outer.branch});
+  // Appends the body of a Loop or Scan, between a LoopBegin and a LoopEnd.
+  absl::Status Repeat(onnx::NodeProto node, const Scope& outer) {
+    const std::string own = node.name().empty() ? absl::StrCat("loop_", ++unnamed_) : node.name();
+    const onnx::GraphProto* const found = GraphOf(node, "body");
+    const auto wrong = [&](absl::string_view what) {
+      return absl::InvalidArgumentError(absl::StrCat("node '", own, "' (", node.op_type(), ") ", what));
+    };
+    if (outer.depth >= kMaxDepth) return wrong("stands too deep in other ones");
+    if (found == nullptr) return wrong("has no body");
+    if (node.output_size() == 0) return wrong("has no output");
+    const onnx::GraphProto body = *found;
+    for (const onnx::ValueInfoProto& input : body.input()) {
+      if (input.name().empty()) return wrong("has a body with an input without a name");
     }
+    auto& attributes = *node.mutable_attribute();
+    const auto is_graph = [](const onnx::AttributeProto& attribute) { return attribute.has_g(); };
+    attributes.erase(std::remove_if(attributes.begin(), attributes.end(), is_graph), attributes.end());
+    node.set_name(own);
+    const auto marker = [&](absl::string_view kind) {
+      onnx::NodeProto mark;
+      mark.set_name(absl::StrCat(own, "/", kind));
+      mark.set_op_type(std::string(kind));
+      mark.set_domain(kLoopDomain);
+      onnx::AttributeProto* const number = mark.add_attribute();
+      number->set_name(kLoopNumber);
+      number->set_type(onnx::AttributeProto::INT);
+      number->set_i(static_cast<int64_t>(flat_.loops.size()));
+      return mark;
+    };
+    onnx::NodeProto begin = marker("LoopBegin"), end = marker("LoopEnd");
+    const std::string running = own + "/running";
+    *begin.mutable_input() = node.input();
+    begin.add_output(running);
+    for (const onnx::ValueInfoProto& input : body.input()) begin.add_output(GivenName(own + "/", input.name()));
+    *end.mutable_output() = node.output();
+    flat_.loops.push_back(std::move(node));
+    Keep(std::move(begin), outer.branch);
+    LS_ASSIGN_OR_RETURN(const std::vector<std::string> given,
+                        AppendGraph(body, own + "/", NewBranch({running, true, outer.branch}), outer));
+    for (const std::string& name : given) end.add_input(name);
+    Keep(std::move(end), outer.branch);
+    return absl::OkStatus();
+  }
+
+  int NewBranch(Branch branch) {
+    flat_.branches.push_back(std::move(branch));
+    return static_cast<int>(flat_.branches.size()) - 1;
+  }
+
+  // What LoopBegin gives as the body's input `name`.
+  static std::string GivenName(const std::string& prefix, const std::string& name) {
+    return absl::StrCat(prefix, "given/", name);
+  }
+
+  // Appends the nodes of a graph within a node. Returns the names of its outputs. Unless `branch` is that of `outer`,
+  // what enters the graph enters by the branch's condition.
+  absl::StatusOr<std::vector<std::string>> AppendGraph(const onnx::GraphProto& graph, const std::string& prefix,
+                                                       int branch, const Scope& outer) {
+    Scope scope{prefix, {}, outer.attributes, branch, outer.depth + 1};
     for (const std::string& given : GivenBy(graph)) scope.names[given] = given.empty() ? "" : prefix + given;
     for (const onnx::TensorProto& tensor : graph.initializer()) {
       LS_RETURN_IF_ERROR(Spend(tensor.ByteSizeLong()));
@@ -241,25 +299,32 @@ class Flattener {
       flat_.initializers.push_back(tensor);
       flat_.initializers.back().set_name(name);
     }
+    for (const onnx::ValueInfoProto& input : graph.input()) {
+      LS_RETURN_IF_ERROR(Enter(GivenName(prefix, input.name()), scope.names[input.name()], branch));
+    }
     for (const std::string& read : ReadBy(graph)) {
       const std::string outside = outer.Rename(read);
-      scope.names[read] = outside;
-      if (decided) continue;
-      onnx::NodeProto input;
-      input.set_name(prefix + "outside/" + outside);
-      input.set_domain(kBranchDomain);
-      input.set_op_type("BranchInput");
-      input.add_input(condition);
-      input.add_input(outside);
-      input.add_output(input.name());
-      LS_RETURN_IF_ERROR(Spend(input.ByteSizeLong()));
-      scope.names[read] = input.name();
-      Keep(std::move(input), scope.branch);
+      scope.names[read] = branch == outer.branch ? outside : prefix + "outside/" + outside;
+      if (branch != outer.branch) LS_RETURN_IF_ERROR(Enter(outside, scope.names[read], branch));
     }
     for (const onnx::NodeProto& node : graph.node()) LS_RETURN_IF_ERROR(Append(node, scope));
     std::vector<std::string> outputs;
     for (const onnx::ValueInfoProto& output : graph.output()) outputs.push_back(scope.Rename(output.name()));
     return outputs;
+  }
+
+  // Appends what makes `outside` the value `inside` of a branch.
+  absl::Status Enter(const std::string& outside, const std::string& inside, int branch) {
+    onnx::NodeProto input;
+    input.set_name(inside);
+    input.set_domain(kBranchDomain);
+    input.set_op_type("BranchInput");
+    input.add_input(flat_.branches[static_cast<size_t>(branch)].condition);
+    input.add_input(outside);
+    input.add_output(inside);
+    LS_RETURN_IF_ERROR(Spend(input.ByteSizeLong()));
+    Keep(std::move(input), branch);
+    return absl::OkStatus();
   }
 
   // About what a call copies beside the nodes: the names of values and attributes.

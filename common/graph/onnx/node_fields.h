@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/graph/onnx/inline_functions.h"
 #include "common/graph/ops/raw_attributes.h"
 #include "protos/onnx.pb.h"
 
@@ -40,6 +41,9 @@ inline const onnx::AttributeProto* FindAttribute(const onnx::NodeProto& node, ab
   }
   return nullptr;
 }
+
+// Of a LoopBegin or LoopEnd.
+inline int64_t LoopNumber(const onnx::NodeProto& node) { return FindAttribute(node, kLoopNumber)->i(); }
 
 inline bool IsFloatingType(int element_type) {
   return element_type == onnx::FLOAT || element_type == onnx::DOUBLE || element_type == onnx::FLOAT16 ||

@@ -39,11 +39,7 @@ absl::Status OnnxImporter::CheckKind(const onnx::NodeProto& node) {
   if (!node.domain().empty() && node.domain() != "ai.onnx") {
     return absl::UnimplementedError(absl::StrCat("the domain '", node.domain(), "' is not known"));
   }
-  const Reader reader = ReaderOf(node);
-  if (reader == &OnnxImporter::RefuseLoop) {
-    return absl::UnimplementedError("loops are not supported; export the model so that they are unrolled");
-  }
-  if (reader == &OnnxImporter::ReadGeneric && !FindOp("", node.op_type()).has_value()) {
+  if (ReaderOf(node) == &OnnxImporter::ReadGeneric && !FindOp("", node.op_type()).has_value()) {
     return absl::UnimplementedError("the op is not supported");
   }
   return absl::OkStatus();
@@ -53,8 +49,8 @@ absl::StatusOr<OpReport> ReportOps(const OnnxFile& file, OnnxImportOptions optio
   OpReport report;
   LS_ASSIGN_OR_RETURN(const FlatModel flat, FlattenModel(file.model));
   for (const onnx::NodeProto& node : flat.nodes.node()) {
-    if (node.domain() == kBranchDomain) {
-      if (absl::EndsWith(node.name(), "/0")) ++report.ops["If"];
+    if (node.domain() == kBranchDomain || node.domain() == kLoopDomain) {
+      if (node.op_type() == "BranchOutput" && absl::EndsWith(node.name(), "/0")) ++report.ops["If"];
       continue;
     }
     ++report.ops[OpLabel(node)];
@@ -64,6 +60,7 @@ absl::StatusOr<OpReport> ReportOps(const OnnxFile& file, OnnxImportOptions optio
     report.unsupported.push_back(
         {named ? node.name() : absl::StrCat("-> ", node.output(0)), OpLabel(node), std::string(kind.message())});
   }
+  for (const onnx::NodeProto& loop : flat.loops) ++report.ops[OpLabel(loop)];
   if (options.batch == 0 && HasOpenBatch(file.model.graph())) options.batch = kBatch;
   absl::StatusOr<ImportedModel> model = ImportOnnx(file, options);
   report.import = model.status();

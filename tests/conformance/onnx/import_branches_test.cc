@@ -1,121 +1,31 @@
 // If: both branches become nodes of the graph, and a choice by the condition lies around them. What they compute and
 // their gradients are held to float64 differences, on either side of the condition.
-#include <google/protobuf/text_format.h>
-
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/graph/graph_editor.h"
-#include "common/graph/onnx/import.h"
-#include "tests/gradients/gradient_check.h"
-#include "tests/gradients/graph_runner.h"
-#include "worker/device/choice/evaluate_node.h"
+#include "tests/conformance/onnx/graph_text.h"
 
 namespace lockstep {
 namespace {
 
 using Catch::Contains;
-
-absl::StatusOr<ImportedModel> Import(const std::string& graph, bool trainable = false,
-                                     const std::string& functions = "") {
-  OnnxFile file;
-  file.path = "m.onnx";
-  file.sha256 = std::string(64, 'a');
-  const std::string text =
-      absl::StrCat("ir_version: 8 opset_import { version: 17 } ", functions, " graph { ", graph, "}");
-  REQUIRE(google::protobuf::TextFormat::ParseFromString(text, &file.model));
-  OnnxImportOptions options;
-  options.evaluate = device::EvaluateNode;
-  options.trainable = trainable;
-  return ImportOnnx(std::move(file), options);
-}
-
-std::string Refusal(const std::string& graph, bool trainable = false) {
-  const auto model = Import(graph, trainable);
-  REQUIRE_FALSE(model.ok());
-  return std::string(model.status().message());
-}
-
-// `type` 11: F64, 9: BOOL, 1: F32.
-std::string Input(const std::string& name, int type, const std::string& dims) {
-  return absl::StrCat("input { name: '", name, "' type { tensor_type { elem_type: ", type, " shape { ", dims,
-                      " } } } } ");
-}
-
-std::string Node(const std::string& op, const std::vector<std::string>& inputs, const std::string& output,
-                 const std::string& attributes = "") {
-  std::string text = absl::StrCat("node { op_type: '", op, "' output: '", output, "' ");
-  for (const std::string& name : inputs) absl::StrAppend(&text, "input: '", name, "' ");
-  return absl::StrCat(text, attributes, " } ");
-}
+using namespace graph_text;
 
 std::string If(const std::string& condition, const std::string& output, const std::string& then,
                const std::string& otherwise) {
-  return Node("If", {condition}, output,
-              absl::StrCat("attribute { name: 'then_branch' type: 5 g { ", then,
-                           " } } attribute { name: 'else_branch' ", "type: 5 g { ", otherwise, " } }"));
+  return Op("If", {condition}, output,
+            absl::StrCat("attribute { name: 'then_branch' type: 5 g { ", then, " } } attribute { name: 'else_branch' ",
+                         "type: 5 g { ", otherwise, " } }"));
 }
-
-std::string Gives(const std::string& output) { return absl::StrCat("output { name: '", output, "' } "); }
 
 const std::string kThree = "dim { dim_value: 3 }";
 const std::string kInputs = Input("x", 11, kThree) + Input("w", 11, kThree) + Input("c", 9, "");
 // x where the condition holds is multiplied by w, else what comes of it is not finite in the other branch's gradient.
-const std::string kThen = Node("Mul", {"x", "w"}, "product") + Gives("product");
-const std::string kElse = Node("Log", {"x"}, "log") + Node("Add", {"log", "w"}, "sum") + Gives("sum");
-
-// Runs the imported graph with these inputs, F64 but for bools.
-std::vector<double> Run(const Graph& graph, const std::vector<std::pair<std::string, std::vector<double>>>& inputs) {
-  const auto runner = GraphRunner::Make(graph);
-  REQUIRE(runner.ok());
-  for (const auto& [name, values] : inputs) {
-    Tensor& tensor = (*runner)->value(name);
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (tensor.dtype() == DType::kBool) {
-        tensor.elements<bool>()[i] = values[i] != 0;
-      } else {
-        tensor.elements<double>()[i] = values[i];
-      }
-    }
-  }
-  REQUIRE((*runner)->Run().ok());
-  const absl::Span<const double> result = (*runner)->value(graph.outputs[0]).elements<double>();
-  return {result.begin(), result.end()};
-}
-
-Graph Inferred(const std::string& text) {
-  const auto model = Import(text);
-  INFO(model.status());
-  REQUIRE(model.ok());
-  Graph graph = model->graph;
-  REQUIRE(InferShapes(&graph).ok());
-  return graph;
-}
-
-// Of an imported graph between its F64 inputs and its outputs, on one side of the condition `c`.
-std::string CheckSide(const std::string& text, const std::vector<std::pair<std::string, std::vector<double>>>& values,
-                      bool side) {
-  const auto model = Import(text);
-  INFO(model.status());
-  REQUIRE(model.ok());
-  GradientCase test;
-  test.graph = model->graph;
-  test.outputs = model->graph.outputs;
-  for (const GraphInput& input : test.graph.inputs) {
-    if (input.name == "c") {
-      test.inputs.push_back(Tensor::Of<bool>({}, {side}));
-      continue;
-    }
-    for (const auto& [name, elements] : values) {
-      if (name == input.name) test.inputs.push_back(Tensor::Of<double>(input.shape, elements));
-    }
-    if (input.name != "e") test.targets.push_back(input.name);  // it decides, and moves nothing
-  }
-  return CheckGradients(std::move(test), 3);
-}
+const std::string kThen = Op("Mul", {"x", "w"}, "product") + Gives("product");
+const std::string kElse = Op("Log", {"x"}, "log") + Op("Add", {"log", "w"}, "sum") + Gives("sum");
 
 TEST_CASE("if: the branch that the condition names gives the result", "[onnx]") {
   const Graph graph = Inferred(kInputs + If("c", "y", kThen, kElse) + Gives("y"));
@@ -135,23 +45,21 @@ TEST_CASE("if: gradients go through the branch that is taken alone", "[onnx]") {
 }
 
 TEST_CASE("if: values of branches and of what is around them may have the same names", "[onnx]") {
-  const std::string then = Node("Mul", {"x", "x"}, "t") + Node("Add", {"t", "s"}, "y") + Gives("y");
-  const std::string otherwise = Node("Add", {"x", "s"}, "t") + Gives("t");
-  const Graph graph = Inferred(kInputs + Node("Mul", {"x", "w"}, "s") + If("c", "y", then, otherwise) + Gives("y"));
+  const std::string then = Op("Mul", {"x", "x"}, "t") + Op("Add", {"t", "s"}, "y") + Gives("y");
+  const std::string otherwise = Op("Add", {"x", "s"}, "t") + Gives("t");
+  const Graph graph = Inferred(kInputs + Op("Mul", {"x", "w"}, "s") + If("c", "y", then, otherwise) + Gives("y"));
 
   CHECK(Run(graph, {{"x", {1, 2, 3}}, {"w", {1, 1, 1}}, {"c", {1}}}) == std::vector<double>{2, 6, 12});
   CHECK(Run(graph, {{"x", {1, 2, 3}}, {"w", {1, 1, 1}}, {"c", {0}}}) == std::vector<double>{2, 4, 6});
 }
 
 TEST_CASE("if: one within another reads what lies outside of both", "[onnx]") {
-  const std::string inner =
-      If("d", "z", Node("Mul", {"t", "w"}, "u") + Gives("u"), Node("Exp", {"x"}, "v") + Gives("v"));
-  const std::string then = Node("Sin", {"x"}, "t") + inner + Gives("z");
-  const std::string text = kInputs + Input("e", 11, kThree) +
-                           Node("ReduceSum", {"e"}, "sum", "attribute { name: 'keepdims' i: 0 type: 2 }") +
-                           Node("Greater", {"sum", "zero"}, "d") +
-                           "initializer { name: 'zero' data_type: 11 double_data: 0 } " +
-                           If("c", "y", then, Node("Cos", {"w"}, "u") + Gives("u")) + Gives("y");
+  const std::string inner = If("d", "z", Op("Mul", {"t", "w"}, "u") + Gives("u"), Op("Exp", {"x"}, "v") + Gives("v"));
+  const std::string then = Op("Sin", {"x"}, "t") + inner + Gives("z");
+  const std::string text =
+      kInputs + Input("e", 11, kThree) + Op("ReduceSum", {"e"}, "sum", "attribute { name: 'keepdims' i: 0 type: 2 }") +
+      Op("Greater", {"sum", "zero"}, "d") + "initializer { name: 'zero' data_type: 11 double_data: 0 } " +
+      If("c", "y", then, Op("Cos", {"w"}, "u") + Gives("u")) + Gives("y");
   for (const double e : {-1.0, 1.0}) {
     for (const bool side : {true, false}) {
       CHECK(CheckSide(text, {{"x", {0.1, 0.2, 0.3}}, {"w", {4, 5, 6}}, {"e", {e, e, e}}}, side) == "");
@@ -165,7 +73,7 @@ TEST_CASE("if: one within another reads what lies outside of both", "[onnx]") {
 TEST_CASE("if: one in a function reads the function's values", "[onnx]") {
   const std::string function =
       "functions { domain: 'mine' name: 'F' input: 'a' input: 'p' output: 'r' opset_import { version: 17 } " +
-      If("p", "r", Node("Neg", {"a"}, "n") + Gives("n"), Node("Abs", {"a"}, "m") + Gives("m")) + "} ";
+      If("p", "r", Op("Neg", {"a"}, "n") + Gives("n"), Op("Abs", {"a"}, "m") + Gives("m")) + "} ";
   const auto model =
       Import(kInputs + "node { op_type: 'F' domain: 'mine' name: 'f' input: 'x' input: 'c' output: 'y' } " + Gives("y"),
              false, function);
@@ -180,11 +88,11 @@ TEST_CASE("if: one in a function reads the function's values", "[onnx]") {
 
 TEST_CASE("if: of a condition that is known only the branch that is taken is read", "[onnx]") {
   // The other branch could not even be: it takes away a dimension that has three elements.
-  const std::string bad = Node("Squeeze", {"x"}, "s", "") + Node("Nonsense", {"s"}, "t") + Gives("t");
+  const std::string bad = Op("Squeeze", {"x"}, "s", "") + Op("Nonsense", {"s"}, "t") + Gives("t");
   const std::string stated = "initializer { name: 'k' data_type: 9 int32_data: 1 } ";
-  const std::string computed = Node("Shape", {"x"}, "shape") + Node("Gather", {"shape", "first"}, "n") +
+  const std::string computed = Op("Shape", {"x"}, "shape") + Op("Gather", {"shape", "first"}, "n") +
                                "initializer { name: 'first' data_type: 7 int64_data: 0 } " +
-                               Node("Equal", {"n", "three"}, "k") +
+                               Op("Equal", {"n", "three"}, "k") +
                                "initializer { name: 'three' data_type: 7 int64_data: 3 } ";
   for (const std::string& condition : {stated, computed}) {
     const Graph graph = Inferred(kInputs + condition + If("k", "y", kThen, bad) + Gives("y"));
@@ -199,11 +107,11 @@ TEST_CASE("if: a parameter that only a branch holds keeps its name and is traine
   const std::string inputs = Input("x", 1, kThree) + Input("c", 9, "");
   const std::string held =
       "initializer { name: 'inner.weight' data_type: 1 dims: 3 float_data: 1 float_data: 2 float_data: 3 } ";
-  const auto model = Import(inputs +
-                                If("c", "y", held + Node("Mul", {"x", "inner.weight"}, "t") + Gives("t"),
-                                   Node("Neg", {"x"}, "t") + Gives("t")) +
-                                Gives("y"),
-                            /*trainable=*/true);
+  const auto model = Import(
+      inputs +
+          If("c", "y", held + Op("Mul", {"x", "inner.weight"}, "t") + Gives("t"), Op("Neg", {"x"}, "t") + Gives("t")) +
+          Gives("y"),
+      /*trainable=*/true);
   INFO(model.status());
   REQUIRE(model.ok());
   REQUIRE(model->graph.variables.size() == 1);
@@ -212,14 +120,14 @@ TEST_CASE("if: a parameter that only a branch holds keeps its name and is traine
 }
 
 TEST_CASE("if: what cannot be is refused with its place and a reason", "[onnx]") {
-  const std::string shorter = Node("ReduceSum", {"x"}, "s") + Gives("s");
+  const std::string shorter = Op("ReduceSum", {"x"}, "s") + Gives("s");
   CHECK_THAT(Refusal(kInputs + If("c", "y", kThen, shorter) + Gives("y")),
              Contains("one branch gives F64 [3], the other one F64 [1]"));
   CHECK_THAT(Refusal(kInputs + If("x", "y", kThen, kElse) + Gives("y")), Contains("the condition"));
-  CHECK_THAT(Refusal(kInputs + Node("If", {"c"}, "y") + Gives("y")), Contains("needs a then_branch"));
+  CHECK_THAT(Refusal(kInputs + Op("If", {"c"}, "y") + Gives("y")), Contains("needs a then_branch"));
   CHECK_THAT(Refusal(kInputs + If("c", "y", kThen + Gives("product"), kElse) + Gives("y")),
              Contains("other numbers of outputs"));
-  CHECK_THAT(Refusal(kInputs + If("c", "y", Node("Mul", {"x", "nothing"}, "t") + Gives("t"), kElse) + Gives("y")),
+  CHECK_THAT(Refusal(kInputs + If("c", "y", Op("Mul", {"x", "nothing"}, "t") + Gives("t"), kElse) + Gives("y")),
              Contains("'nothing'"));
   CHECK_THAT(
       Refusal(kInputs + "node { op_type: 'BranchInput' domain: 'lockstep.branch' input: 'c' input: 'x' output: 'y' } " +
@@ -236,8 +144,8 @@ TEST_CASE("if: a batch normalisation in a branch is refused for training", "[onn
   }
   const std::string text =
       inputs + statistics +
-      If("c", "y", Node("BatchNormalization", {"x", "scale", "bias", "mean", "var"}, "t") + Gives("t"),
-         Node("Neg", {"x"}, "t") + Gives("t")) +
+      If("c", "y", Op("BatchNormalization", {"x", "scale", "bias", "mean", "var"}, "t") + Gives("t"),
+         Op("Neg", {"x"}, "t") + Gives("t")) +
       Gives("y");
 
   CHECK_THAT(Refusal(text, /*trainable=*/true), Contains("stands in a branch of an If"));

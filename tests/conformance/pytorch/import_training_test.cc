@@ -145,8 +145,9 @@ TEST_CASE("import: models of the plain call and of the older exporter train as i
 }
 
 TEST_CASE("import: exported models train as PyTorch trains them", "[onnx][pytorch]") {
-  const std::string name = GENERATE("mlp", "cnn", "attention", "resnet18", "mobilenetv2", "vgg11_bn", "gpt2", "bert",
-                                    "vit", "llama", "llama_opset23", "encoder", "lstm", "decides", "sampled", "signal");
+  const std::string name =
+      GENERATE("mlp", "cnn", "attention", "resnet18", "mobilenetv2", "vgg11_bn", "gpt2", "bert", "vit", "llama",
+               "llama_opset23", "encoder", "lstm", "decides", "loops", "sampled", "signal");
   const auto kind = GENERATE(device::DeviceKind::kReference, device::DeviceKind::kCpu);
   const bool large = name == "resnet18" || name == "gpt2";  // minutes on the reference kernels
   if (large && kind == device::DeviceKind::kReference) return;
@@ -177,7 +178,7 @@ TEST_CASE("import: exported models train as PyTorch trains them", "[onnx][pytorc
 // Both round, at other places: what counts is that training here is not further from float32 than there.
 TEST_CASE("import: exported models train with bf16 as near to float32 as PyTorch's autocast", "[onnx][pytorch]") {
   const std::string name = GENERATE("mlp", "cnn", "attention", "resnet18", "mobilenetv2", "vgg11_bn", "gpt2", "bert",
-                                    "vit", "llama", "llama_opset23", "encoder", "lstm", "decides");
+                                    "vit", "llama", "llama_opset23", "encoder", "lstm", "decides", "loops");
   CAPTURE(name);
   const Golden golden = ReadGoldenOf(name);
   const GoldenBf16 autocast = ReadGoldenBf16(name);

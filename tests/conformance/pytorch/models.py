@@ -7,6 +7,8 @@ import math
 
 import torch
 from torch import nn
+from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.while_loop import while_loop
 from torch.nn import functional as F
 
 
@@ -59,6 +61,43 @@ class Decides(nn.Module):
         y = self.head(h)
         return torch.cond((y * y).mean() < 0.22, lambda a, b: a + (b * self.scale)[:, :5],
                           lambda a, b: torch.sqrt(b.abs() + 0.1)[:, :5] + a * self.scale[:5], (y, h))
+
+
+def repeat(goes_on, further, state):
+    """while_loop for the exporter, else a plain loop: where no trip is taken, PyTorch 2.15's gradient of while_loop is that
+    of one trip."""
+    if torch.compiler.is_exporting():
+        return while_loop(goes_on, further, state)
+    while goes_on(*state):
+        state = further(*state)
+    return state
+
+
+class Loops(nn.Module):
+    """A scan over a sequence, a while_loop that counts, and one that counts and looks at the data, which end it earlier
+    while the model is trained."""
+
+    def __init__(self):
+        super().__init__()
+        self.enter = nn.Linear(8, 12)
+        self.mix = nn.Linear(12, 12, bias=False)
+        self.refine = nn.Linear(12, 12)
+        self.head = nn.Linear(12, 5)
+
+    def forward(self, x):
+        def step(h, e):
+            h = torch.tanh(e + self.mix(h))
+            return h, h * h
+
+        def further(i, h):
+            return i + 1, h + 0.5 * torch.tanh(self.refine(h))
+
+        e = self.enter(x[:, 0])
+        last, squares = scan(step, torch.zeros_like(e[:, 0]), e.transpose(0, 1))
+        h = last + squares.mean(0)
+        _, h = repeat(lambda i, h: i < 3, further, (torch.tensor(0), h))
+        _, h = repeat(lambda i, h: (i < 4) & (h.abs().mean() < 1.12), further, (torch.tensor(0), h))
+        return self.head(h)
 
 
 class Attention(nn.Module):
@@ -459,6 +498,7 @@ MODELS = {
     "cnn": (Cnn, lambda: images(32, 1, 12, 12), classes(5), 0.05),
     "mlp": (Mlp, lambda: images(32, 1, 6, 6), classes(5), 0.05),
     "decides": (Decides, lambda: images(32, 1, 6, 6), classes(5), 0.05),
+    "loops": (Loops, lambda: images(32, 1, 7, 8), classes(5), 0.1),
     "attention": (Attention, lambda: images(32, 1, 12, 12), classes(5), 0.05),
     "resnet18": (ResNet18, lambda: images(8, 3, 32, 32), classes(10), 0.002),
     "mobilenetv2": (MobileNetV2, lambda: images(8, 3, 24, 24), classes(10), 0.02),

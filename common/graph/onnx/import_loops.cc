@@ -1,0 +1,310 @@
+// Loops (inline_functions.h): the nodes of a trip are read once per trip, so that the graph has all trips one behind
+// the other. Where the data decide how many there are, the file has to state the most: later trips are then computed,
+// and a choice leaves what is carried as it is.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/graph/onnx/expansion.h"
+#include "common/graph/onnx/node_fields.h"
+#include "common/status/status_macros.h"
+
+namespace lockstep {
+namespace {
+
+// Of all loops of a model together: their trips, and the nodes of the file that are read in them.
+constexpr int64_t kMostTrips = 4096;
+constexpr int64_t kMostRead = int64_t{1} << 20;
+
+}  // namespace
+
+int OnnxImporter::EndOfLoop(int begin) const {
+  const int64_t number = LoopNumber(nodes_.node(begin));
+  for (int at = begin + 1;; ++at) {
+    const onnx::NodeProto& node = nodes_.node(at);
+    if (node.op_type() == "LoopEnd" && node.domain() == kLoopDomain && LoopNumber(node) == number) return at;
+  }
+}
+
+// The name in the graph of what the file calls `value`. Each trip of a loop gives it anew.
+std::string OnnxImporter::NameInTrip(const std::string& value) {
+  return value.empty() || trip_.empty() ? value : Fresh(value + trip_);
+}
+
+// The nodes between a LoopBegin and its LoopEnd, read once per trip.
+class OnnxImporter::Trips : protected Expansion {
+ protected:
+  Trips(OnnxImporter* importer, const Call& call, int begin, int end)
+      : Expansion(importer, call), begin_(begin), end_(end) {}
+
+  // InvalidArgument unless the body takes and gives so many values.
+  absl::Status CheckBody(int takes, int gives) const {
+    const int has = begin().output_size() - 1;
+    if (has == takes && end().input_size() == gives) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("its body takes ", has, " values and gives ", end().input_size(),
+                                                   "; it has to take ", takes, " and give ", gives));
+  }
+
+  // Reads a trip that is given values of the file, while `running` holds. Returns names for what it gives, which stay
+  // when the next trip is read.
+  absl::StatusOr<std::vector<std::string>> Read(int64_t trip, const std::string& running,
+                                                const std::vector<std::string>& given) {
+    importer_->read_in_trips_ += end_ - begin_;
+    if (++importer_->trips_ > kMostTrips || importer_->read_in_trips_ > kMostRead) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("with it the loops of the model take more than ", kMostTrips, " trips or ", kMostRead,
+                       " nodes, which are written out. Let the model compute more in a trip, such as on whole "
+                       "sequences; a loop that "
+                       "the data end needs a count of trips, or a condition that counts them too"));
+    }
+    LS_RETURN_IF_ERROR(status());
+    Forget();
+    LS_RETURN_IF_ERROR(Copy(running, begin().output(0)));
+    for (size_t i = 0; i < given.size(); ++i) {
+      LS_RETURN_IF_ERROR(Copy(given[i], begin().output(static_cast<int>(i) + 1)));
+    }
+    const std::string outer = importer_->trip_;
+    importer_->trip_ = absl::StrCat(outer, "/", trip);
+    const absl::Status read = ReadNodes();
+    importer_->trip_ = outer;
+    LS_RETURN_IF_ERROR(read);
+    std::vector<std::string> results;
+    for (const std::string& result : end().input()) {
+      results.push_back(importer_->Fresh(absl::StrCat(call_.label, ".", trip, ".", results.size())));
+      LS_RETURN_IF_ERROR(Copy(result, results.back()));
+    }
+    Forget();
+    return results;
+  }
+
+  // What the trips give one after the other, along a new dimension.
+  absl::StatusOr<std::string> Stack(const std::vector<std::string>& parts, int64_t axis) {
+    if (parts.empty()) {
+      return absl::UnimplementedError("takes no trip, so that the shape of what each trip would give is not known");
+    }
+    std::vector<std::string> rows;
+    for (const std::string& part : parts) {
+      LS_ASSIGN_OR_RETURN(ValueInfo info, importer_->InfoOf(part));
+      LS_ASSIGN_OR_RETURN(const int64_t at, NormalizeAxis(axis, static_cast<int64_t>(info.shape.size()) + 1));
+      info.shape.insert(info.shape.begin() + at, 1);
+      rows.push_back(Reshape(part, info.shape));
+      axis = at;
+    }
+    const std::string stacked = rows.size() == 1 ? rows[0] : Add(OpType::kConcat, rows, {{"axis", axis}});
+    LS_RETURN_IF_ERROR(status());
+    return stacked;
+  }
+
+  // Makes `value` the given output of the node, where it has a reader.
+  absl::Status GiveOutput(int output, const std::string& value) {
+    if (output >= call_.node->output_size() || call_.node->output(output).empty()) return absl::OkStatus();
+    return Copy(value, call_.node->output(output));
+  }
+
+  absl::Status Copy(const std::string& value, const std::string& name) {
+    LS_RETURN_IF_ERROR(importer_->Find(value).status());
+    importer_->Alias(name, value);
+    return absl::OkStatus();
+  }
+
+ private:
+  const onnx::NodeProto& begin() const { return importer_->nodes_.node(begin_); }
+  const onnx::NodeProto& end() const { return importer_->nodes_.node(end_); }
+
+  absl::Status ReadNodes() {
+    for (int at = begin_ + 1; at < end_;) {
+      LS_ASSIGN_OR_RETURN(at, importer_->AddNode(at));
+    }
+    return absl::OkStatus();
+  }
+
+  // Of the trip before.
+  void Forget() {
+    for (int at = begin_; at < end_; ++at) {
+      for (const std::string& output : importer_->nodes_.node(at).output()) {
+        importer_->values_.erase(output);
+        importer_->stops_.erase(output);
+      }
+    }
+  }
+
+  const int begin_;
+  const int end_;
+};
+
+// Loop: takes a count of trips, a condition and what is carried from trip to trip; either of the first two may be left
+// out. Gives what is carried, and what each trip adds to a list.
+class OnnxImporter::Loop : private Trips {
+ public:
+  Loop(OnnxImporter* importer, const Call& call, int begin, int end)
+      : Trips(importer, call, begin, end), carried_(call.node->input().begin(), call.node->input().end()) {
+    carried_.erase(carried_.begin(), carried_.begin() + std::min<int64_t>(2, call.node->input_size()));
+    given_ = carried_;
+  }
+
+  absl::Status Run() {
+    const auto carries = static_cast<int>(carried_.size());
+    lists_.resize(static_cast<size_t>(std::max(0, call_.node->output_size() - carries)));
+    LS_RETURN_IF_ERROR(CheckBody(carries + 2, carries + 1 + static_cast<int>(lists_.size())));
+    LS_ASSIGN_OR_RETURN(const std::optional<int64_t> most, MostTrips());
+    std::string running = call_.node->input_size() > 1 ? call_.node->input(1) : "";
+    if (running.empty()) running = Constant(Tensor::Of<bool>({}, {true}));
+    for (int64_t trip = 0; !most.has_value() || trip < *most; ++trip) {
+      LS_ASSIGN_OR_RETURN(const std::optional<bool> runs, importer_->KnownCondition(running));
+      if (runs == std::optional(false)) break;
+      if (!runs.has_value()) LS_RETURN_IF_ERROR(CheckOpen(running));
+      std::vector<std::string> given = {Constant(Tensor::Of<int64_t>({}, {trip})), running};
+      given.insert(given.end(), carried_.begin(), carried_.end());
+      LS_ASSIGN_OR_RETURN(const std::vector<std::string> results, Read(trip, running, given));
+      LS_RETURN_IF_ERROR(Take(results, runs.has_value() ? "" : running));
+      LS_ASSIGN_OR_RETURN(running, Goes(running, runs.has_value(), results[0]));
+    }
+    for (int i = 0; i < carries; ++i) LS_RETURN_IF_ERROR(GiveOutput(i, given_[static_cast<size_t>(i)]));
+    for (size_t i = 0; i < lists_.size(); ++i) {
+      LS_ASSIGN_OR_RETURN(const std::string stacked, Stack(lists_[i], 0));
+      LS_RETURN_IF_ERROR(GiveOutput(carries + static_cast<int>(i), stacked));
+    }
+    return status();
+  }
+
+ private:
+  // The count of trips that the node states.
+  absl::StatusOr<std::optional<int64_t>> MostTrips() {
+    if (call_.node->input_size() == 0 || call_.node->input(0).empty()) return std::optional<int64_t>();
+    LS_ASSIGN_OR_RETURN(const int64_t most, importer_->KnownInt(call_, 0, "the count of trips"));
+    return std::optional(most);
+  }
+
+  // OK where a trip can be read although the data decide whether it is taken.
+  absl::Status CheckOpen(const std::string& running) const {
+    if (lists_.empty()) return absl::OkStatus();
+    return absl::UnimplementedError(absl::StrCat(
+        "gives one element per trip while '", running,
+        "' holds, which depends on the data: the shape of its result would, too. Carry a tensor of the most trips"));
+  }
+
+  // Carries on what a trip gave. The next trip, if it is taken, is given just that, so that what counts stays known.
+  // What the loop gives is that only if `running` held, where it is not empty.
+  absl::Status Take(const std::vector<std::string>& results, const std::string& running) {
+    for (size_t i = 0; i < carried_.size(); ++i) {
+      const std::string& next = results[i + 1];
+      carried_[i] = next;
+      if (running.empty()) {
+        given_[i] = next;
+        continue;
+      }
+      LS_ASSIGN_OR_RETURN(const ValueInfo before, importer_->InfoOf(given_[i]));
+      LS_ASSIGN_OR_RETURN(const ValueInfo after, importer_->InfoOf(next));
+      if (before != after) {
+        return absl::UnimplementedError(absl::StrCat(
+            "carries ", DTypeName(before.dtype), " ", ShapeString(before.shape), " into a trip and ",
+            DTypeName(after.dtype), " ", ShapeString(after.shape),
+            " out of it: where the data decide whether it is taken, both have to be of one type and shape"));
+      }
+      given_[i] = Add(OpType::kWhere, {Reshape(running, {}), next, given_[i]});
+    }
+    for (size_t i = 0; i < lists_.size(); ++i) lists_[i].push_back(results[carried_.size() + 1 + i]);
+    return status();
+  }
+
+  // Whether the next trip is taken: this one was, and its condition holds.
+  absl::StatusOr<std::string> Goes(const std::string& running, bool certain, const std::string& condition) {
+    if (certain) return condition;
+    LS_ASSIGN_OR_RETURN(const std::optional<bool> known, importer_->KnownCondition(condition));
+    if (known.has_value()) return *known ? running : condition;
+    const std::string both = Add(OpType::kAnd, {Reshape(running, {}), Reshape(condition, {})});
+    LS_RETURN_IF_ERROR(status());
+    return both;
+  }
+
+  std::vector<std::string> carried_;             // into the next trip
+  std::vector<std::string> given_;               // by the loop, if no more trip is taken
+  std::vector<std::vector<std::string>> lists_;  // what each trip adds
+};
+
+// Scan: one trip per element of its inputs along an axis, with a state that is carried.
+class OnnxImporter::Scan : private Trips {
+ public:
+  Scan(OnnxImporter* importer, const Call& call, int begin, int end) : Trips(importer, call, begin, end) {}
+
+  absl::Status Run() {
+    if (importer_->opset() < 9) return absl::UnimplementedError("a Scan of opset 8, which has a batch of its own");
+    LS_ASSIGN_OR_RETURN(const RawAttributes raw, importer_->ReadAttributes(*call_.node));
+    LS_RETURN_IF_ERROR(OnlyAttributes(raw, {"num_scan_inputs", "scan_input_axes", "scan_input_directions",
+                                            "scan_output_axes", "scan_output_directions"}));
+    const int inputs = call_.node->input_size();
+    const int64_t scanned = IntOf(raw, "num_scan_inputs", 0);
+    if (scanned < 1 || scanned > inputs) {
+      return absl::InvalidArgumentError(absl::StrCat("scans ", scanned, " of its ", inputs, " inputs"));
+    }
+    const int states = inputs - static_cast<int>(scanned);
+    const int lists = call_.node->output_size() - states;
+    if (lists < 0) return absl::InvalidArgumentError("gives fewer values than it has states");
+    LS_RETURN_IF_ERROR(CheckBody(inputs, call_.node->output_size()));
+    for (int i = 0; i < static_cast<int>(scanned); ++i) {
+      LS_RETURN_IF_ERROR(Cut(call_.node->input(states + i), ListedInt(raw, "scan_input_axes", i),
+                             ListedInt(raw, "scan_input_directions", i) != 0));
+    }
+    std::vector<std::string> state(call_.node->input().begin(), call_.node->input().begin() + states);
+    std::vector<std::vector<std::string>> given(static_cast<size_t>(lists));
+    const std::string running = Constant(Tensor::Of<bool>({}, {true}));
+    for (size_t trip = 0; trip < elements_[0].size(); ++trip) {
+      std::vector<std::string> takes = state;
+      for (const auto& elements : elements_) takes.push_back(elements[trip]);
+      LS_ASSIGN_OR_RETURN(const std::vector<std::string> results, Read(static_cast<int64_t>(trip), running, takes));
+      std::copy_n(results.begin(), states, state.begin());
+      for (int i = 0; i < lists; ++i) given[static_cast<size_t>(i)].push_back(results[static_cast<size_t>(states + i)]);
+    }
+    for (int i = 0; i < states; ++i) LS_RETURN_IF_ERROR(GiveOutput(i, state[static_cast<size_t>(i)]));
+    for (int i = 0; i < lists; ++i) {
+      std::vector<std::string>& parts = given[static_cast<size_t>(i)];
+      if (ListedInt(raw, "scan_output_directions", i) != 0) std::reverse(parts.begin(), parts.end());
+      LS_ASSIGN_OR_RETURN(const std::string stacked, Stack(parts, ListedInt(raw, "scan_output_axes", i)));
+      LS_RETURN_IF_ERROR(GiveOutput(states + i, stacked));
+    }
+    return status();
+  }
+
+ private:
+  // Element `at` of a list attribute; 0 where it is left out.
+  static int64_t ListedInt(const RawAttributes& raw, const std::string& name, int at) {
+    const auto list = AttributeOr<std::vector<int64_t>>(raw, name, {});
+    return static_cast<size_t>(at) < list.size() ? list[static_cast<size_t>(at)] : 0;
+  }
+
+  // Cuts a scanned input into what each trip is given.
+  absl::Status Cut(const std::string& input, int64_t axis, bool backwards) {
+    LS_ASSIGN_OR_RETURN(const ValueInfo info, importer_->InfoOf(input));
+    LS_ASSIGN_OR_RETURN(axis, NormalizeAxis(axis, static_cast<int64_t>(info.shape.size())));
+    const int64_t length = info.shape[static_cast<size_t>(axis)];
+    if (!elements_.empty() && length != static_cast<int64_t>(elements_[0].size())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("scans ", elements_[0].size(), " elements of one input and ", length, " of another one"));
+    }
+    if (length > kMostTrips) {
+      return absl::InvalidArgumentError(absl::StrCat("takes ", length, " trips; at most ", kMostTrips,
+                                                     " are written out. Let the model compute more in a trip"));
+    }
+    Shape shape = info.shape;
+    shape.erase(shape.begin() + axis);
+    std::vector<std::string> parts = {input};
+    if (length == 0) parts.clear();
+    if (length > 1) {
+      const std::vector<int64_t> sizes(static_cast<size_t>(length), 1);
+      parts = AddMany(OpType::kSplit, {input}, {{"axis", axis}, {"split", sizes}}, length);
+    }
+    for (std::string& part : parts) part = Reshape(part, shape);
+    if (backwards) std::reverse(parts.begin(), parts.end());
+    elements_.push_back(std::move(parts));
+    return status();
+  }
+
+  std::vector<std::vector<std::string>> elements_;  // by scanned input and trip
+};
+
+absl::Status OnnxImporter::ReadLoop(Call& call, int begin, int end) {
+  return call.node->op_type() == "Loop" ? Loop(this, call, begin, end).Run() : Scan(this, call, begin, end).Run();
+}
+
+}  // namespace lockstep
