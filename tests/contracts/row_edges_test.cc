@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -134,6 +135,115 @@ TEST_CASE("row edges: NaN and infinities spread as in the reference", "[cuda]") 
   CheckSameKinds(OpType::kSoftmaxCrossEntropyLoss, CrossEntropyAttributes{.reduction = Reduction::kNone}, inputs, 2);
   inputs.push_back(Tensor::Of<float>({6}, {1, 1, 1, 1, 1, 1}));
   CheckSameBytes(OpType::kCountCorrect, CountCorrectAttributes{}, inputs, 3);
+}
+
+// With a ReLU behind the node, which the tested device fuses.
+void CheckReluKeepsNaN(OpType op, const OpAttributes& attributes, const Tensors& inputs) {
+  INFO(OpName(op));
+  const auto run = [&](TestedDevice which, device::Epilogue epilogue) {
+    Tensors copies;
+    for (const Tensor& input : inputs) copies.push_back(input.Clone());
+    const auto device = MakeTestedDevice(which);
+    return std::move(RunOneNode(*device, op, attributes, std::move(copies), 1, epilogue).at("y0"));
+  };
+  const Tensor expected = run(TestedDevice::kReference, device::Epilogue::kNone);
+  const Tensor got = run(tested, device::Epilogue::kRelu);
+  size_t undefined = 0;
+  for (size_t i = 0; i < expected.elements<float>().size(); ++i) {
+    const float y = expected.elements<float>()[i];
+    CAPTURE(i, y, got.elements<float>()[i]);
+    if (std::isnan(y)) {
+      ++undefined;
+      CHECK(std::isnan(got.elements<float>()[i]));
+    } else {
+      CHECK(got.elements<float>()[i] == Approx(y < 0 ? 0 : y).margin(1e-5));
+    }
+  }
+  CHECK(undefined > 0);
+  CHECK(undefined < expected.elements<float>().size());
+}
+
+TEST_CASE("row edges: a ReLU that is fused keeps NaN, as one of its own does", "[cuda]") {
+  tested = GENERATE(TestedDevice::kCudaOnHost, TestedDevice::kCpu);
+  const auto filled = [](const Shape& shape, size_t undefined) {
+    Tensor tensor = Tensor::Zeros(DType::kF32, shape);
+    for (size_t i = 0; i < tensor.elements<float>().size(); ++i) {
+      tensor.elements<float>()[i] = 0.1f * static_cast<float>(i % 13) - 0.55f;
+    }
+    if (undefined < tensor.elements<float>().size()) tensor.elements<float>()[undefined] = std::nanf("");
+    return tensor;
+  };
+  constexpr size_t kNone = std::numeric_limits<size_t>::max();
+  for (const auto& [m, k, n] : {std::tuple(5, 8, 6), std::tuple(33, 64, 48)}) {
+    Tensors inputs;
+    inputs.push_back(filled({m, k}, 3));
+    inputs.push_back(filled({k, n}, kNone));
+    CheckReluKeepsNaN(OpType::kMatMul, NoAttributes{}, inputs);
+    inputs.push_back(filled({n}, kNone));
+    CheckReluKeepsNaN(OpType::kGemm, GemmAttributes{}, inputs);
+    inputs[2] = filled({m, n}, kNone);
+    CheckReluKeepsNaN(OpType::kGemm, GemmAttributes{}, inputs);
+  }
+  for (const int64_t channels : {3, 16}) {
+    Tensors inputs;
+    inputs.push_back(filled({2, channels, 9, 9}, 40));
+    inputs.push_back(filled({32, channels, 3, 3}, kNone));
+    inputs.push_back(filled({32}, kNone));
+    CheckReluKeepsNaN(OpType::kConv, ConvAttributes{.kernel_shape = {3, 3}, .pads = {1, 1, 1, 1}}, inputs);
+  }
+}
+
+TEST_CASE("row edges: what is computed of NaN is NaN, as PyTorch has it", "[cuda]") {
+  tested = GENERATE(TestedDevice::kReference, TestedDevice::kCudaOnHost, TestedDevice::kCpu);
+  const auto device = MakeTestedDevice(tested);
+  constexpr int64_t kCount = 37;  // vectors and what is left of them
+  std::vector<float> values(kCount, 0.5f), others(kCount, 1);
+  for (size_t i = 0; i < values.size(); i += 3) values[i] = std::nanf("");
+  const auto check = [&](OpType op, const OpAttributes& attributes, bool second = false, bool binary = false) {
+    Tensors inputs;
+    inputs.push_back(Tensor::Of<float>({kCount}, second ? others : values));
+    if (binary) inputs.push_back(Tensor::Of<float>({kCount}, second ? values : others));
+    const NamedTensors outputs = RunOneNode(*device, op, attributes, std::move(inputs));
+    for (size_t i = 0; i < values.size(); ++i) {
+      CAPTURE(OpName(op), static_cast<int>(tested), second, i);
+      CHECK(std::isnan(outputs.at("y0").elements<float>()[i]) == std::isnan(values[i]));
+    }
+  };
+  for (const OpType op :
+       {OpType::kRelu, OpType::kSigmoid, OpType::kTanh, OpType::kHardSwish, OpType::kSoftplus, OpType::kSoftsign,
+        OpType::kMish, OpType::kAbs, OpType::kNeg, OpType::kFloor, OpType::kCeil, OpType::kRound, OpType::kSqrt,
+        OpType::kExp, OpType::kLog, OpType::kErf, OpType::kSin, OpType::kCos, OpType::kReciprocal}) {
+    check(op, NoAttributes{});
+  }
+  for (const OpType op : {OpType::kLeakyRelu, OpType::kElu, OpType::kSelu, OpType::kCelu, OpType::kHardSigmoid,
+                          OpType::kThresholdedRelu, OpType::kShrink}) {
+    check(op, ActivationAttributes{.alpha = 0.2, .beta = 0.5});
+  }
+  for (const bool tanh : {false, true}) check(OpType::kGelu, GeluAttributes{tanh});
+  check(OpType::kClip, ClipAttributes{.min = 0, .max = 6});
+  check(OpType::kClip, ClipAttributes{.max = 6});
+  check(OpType::kClip, ClipAttributes{.min = 0});
+  for (const bool second : {false, true}) {
+    for (const OpType op : {OpType::kAdd, OpType::kSub, OpType::kMul, OpType::kDiv, OpType::kMin, OpType::kMax}) {
+      check(op, NoAttributes{}, second, true);
+    }
+  }
+  check(OpType::kPRelu, NoAttributes{}, false, true);
+}
+
+TEST_CASE("row edges: the largest of a window with NaN is NaN", "[cuda]") {
+  tested = GENERATE(TestedDevice::kCudaOnHost, TestedDevice::kCpu);
+  std::vector<float> values(2 * 16 * 8 * 8);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = i % 37 == 5 ? std::nanf("") : static_cast<float>(i % 29) - 14;
+  Tensors inputs;
+  inputs.push_back(Tensor::Of<float>({2, 16, 8, 8}, values));
+  CheckSameKinds(OpType::kMaxPool, PoolAttributes{.kernel_shape = {2, 2}, .strides = {2, 2}}, inputs);
+  CheckSameKinds(OpType::kMaxPool, PoolAttributes{.kernel_shape = {3, 3}, .strides = {2, 2}, .pads = {1, 1, 1, 1}},
+                 inputs);
+  CheckSameKinds(OpType::kGlobalMaxPool, NoAttributes{}, inputs);
+  // Each plane has one.
+  const auto outputs = RunBoth(OpType::kGlobalMaxPool, NoAttributes{}, inputs);
+  for (const float value : outputs.first.at("y0").elements<float>()) CHECK(std::isnan(value));
 }
 
 TEST_CASE("row edges: rows without elements give what is stated of nothing", "[cuda]") {

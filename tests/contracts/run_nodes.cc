@@ -28,9 +28,10 @@ T Must(absl::StatusOr<T> value) {
 // One node with row-major values of the host, which it brings into the layouts that its kernel asks for.
 class NodeRun {
  public:
-  NodeRun(device::Device& device, const Node& node, const NamedTensors& values, LayoutOf layout_of)
+  NodeRun(device::Device& device, const Node& node, const NamedTensors& values, LayoutOf layout_of,
+          device::Epilogue epilogue = device::Epilogue::kNone)
       : device_(device), node_(node), stream_(Must(device.NewStream())) {
-    device::KernelRequest request{.node = &node, .free_layouts = layout_of != nullptr};
+    device::KernelRequest request{.node = &node, .epilogue = epilogue, .free_layouts = layout_of != nullptr};
     for (const std::string& name : node.inputs) {
       request.inputs.push_back(OperandOf(name, values));
       device::Operand& operand = request.inputs.back();
@@ -143,7 +144,7 @@ int RunNodesIn(LayoutOf layout_of, device::Device& device, const Graph& graph, N
 }
 
 NamedTensors RunOneNode(device::Device& device, OpType op, OpAttributes attributes, std::vector<Tensor> inputs,
-                        int outputs) {
+                        int outputs, device::Epilogue epilogue) {
   Graph graph;
   NamedTensors values;
   Node node{"n", op, {}, {}, std::move(attributes)};
@@ -154,7 +155,11 @@ NamedTensors RunOneNode(device::Device& device, OpType op, OpAttributes attribut
   }
   for (int i = 0; i < outputs; ++i) node.outputs.push_back(absl::StrCat("y", i));
   MustOk(AppendNode(&graph, node));
-  RunNodes(device, graph, &values);
+  for (const std::string& output : node.outputs) {
+    const ValueInfo& info = graph.values.at(output);
+    values.insert_or_assign(output, Tensor::Zeros(info.dtype, info.shape));
+  }
+  NodeRun(device, graph.nodes[0], values, nullptr, epilogue).Launch(values);
   NamedTensors results;
   for (const std::string& output : node.outputs) results.emplace(output, std::move(values.at(output)));
   return results;

@@ -12,6 +12,7 @@
 #include "common/graph/ops/ir.h"
 #include "common/tensor/tensor.h"
 #include "worker/device/device.h"
+#include "worker/device/kernel.h"
 #include "worker/device/layout.h"
 
 namespace lockstep {
@@ -30,9 +31,9 @@ void RunNodes(device::Device& device, const Graph& graph, NamedTensors* values);
 using LayoutOf = device::Layout (*)(DType dtype, const Shape& shape);
 int RunNodesIn(LayoutOf layout_of, device::Device& device, const Graph& graph, NamedTensors* values);
 
-// Runs one node on `inputs` and returns all its outputs, "y0", "y1", ...
+// Runs one node on `inputs`, with `epilogue` fused behind it, and returns all its outputs, "y0", "y1", ...
 NamedTensors RunOneNode(device::Device& device, OpType op, OpAttributes attributes, std::vector<Tensor> inputs,
-                        int outputs = 1);
+                        int outputs = 1, device::Epilogue epilogue = device::Epilogue::kNone);
 
 }  // namespace lockstep
 

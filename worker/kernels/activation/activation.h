@@ -1,7 +1,8 @@
 // Activation functions and their derivatives for one element, shared by all devices. They are free of branches, so that
 // the compiler can vectorise loops over them.
 //
-// Each derivative (Slope) is a function of x. At kinks it has PyTorch's value.
+// Each derivative (Slope) is a function of x. At kinks it has PyTorch's value. A function of NaN is NaN: where a
+// comparison chooses, NaN goes the way of x.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_ACTIVATION_ACTIVATION_H_
@@ -25,12 +26,12 @@ template <typename T>
 // scale * x for x > 0, else scale * alpha * (e^(x * rate) - 1): Elu, Selu and Celu.
 template <typename T>
 [[gnu::always_inline]] LS_HD inline T ExponentialUnit(T x, T alpha, T scale, T rate) {
-  const T below = alpha * Expm1OfNegative((x < T(0) ? x : T(0)) * rate);
+  const T below = alpha * Expm1OfNegative((x > T(0) ? T(0) : x) * rate);
   return scale * (x > T(0) ? x : below);
 }
 template <typename T>
 [[gnu::always_inline]] LS_HD inline T ExponentialUnitSlope(T x, T alpha, T scale, T rate) {
-  const T below = alpha * rate * Exp((x < T(0) ? x : T(0)) * rate);
+  const T below = alpha * rate * Exp((x > T(0) ? T(0) : x) * rate);
   return scale * (x > T(0) ? T(1) : below);
 }
 
@@ -118,11 +119,17 @@ template <typename T>
   return static_cast<T>((wide > 0 ? wide : 0.0) + Log1p(Exp(wide > 0 ? -wide : wide)));
 }
 
+// x where it is above `edge`, else 0
+template <typename T>
+[[gnu::always_inline]] LS_HD inline T ThresholdedRelu(T x, T edge) {
+  return x <= edge ? T(0) : x;
+}
+
 // x moved towards 0 by `bias`; 0 where |x| <= `edge`.
 template <typename T>
 [[gnu::always_inline]] LS_HD inline T Shrink(T x, T edge, T bias) {
-  const T below = x < -edge ? x + bias : T(0);
-  return x > edge ? x - bias : below;
+  const T above = x <= edge ? T(0) : x - bias;
+  return x < -edge ? x + bias : above;
 }
 template <typename T>
 [[gnu::always_inline]] LS_HD inline T ShrinkSlope(T x, T edge) {

@@ -116,7 +116,7 @@ HostFunction Rarer(OpType op) {
       };
     case OpType::kThresholdedRelu:
       return [](const HostCall& call) {
-        WithNumbers(call, [](float x, float alpha, float) { return x > alpha ? x : 0.0f; });
+        WithNumbers(call, [](float x, float alpha, float) { return ThresholdedRelu(x, alpha); });
       };
     case OpType::kSoftplus:
       return [](const HostCall& call) { Unary(call, [](float x) { return Softplus(x); }); };

@@ -156,7 +156,8 @@ HostFunction ActivationFunction(OpType type) {
     case OpType::kHardSwish:
       return [](const HostCall& call) { Unary<T>(call, [](T x) { return HardSwish(x); }); };
     case OpType::kThresholdedRelu:
-      return [](const HostCall& call) { WithNumbers<T>(call, [](T x, T alpha, T) { return x > alpha ? x : T(0); }); };
+      return
+          [](const HostCall& call) { WithNumbers<T>(call, [](T x, T alpha, T) { return ThresholdedRelu(x, alpha); }); };
     case OpType::kShrink:
       return
           [](const HostCall& call) { WithNumbers<T>(call, [](T x, T edge, T bias) { return Shrink(x, edge, bias); }); };

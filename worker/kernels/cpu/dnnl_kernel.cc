@@ -1,7 +1,12 @@
 #include "worker/kernels/cpu/dnnl_kernel.h"
 
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -69,6 +74,29 @@ class DnnlKernel final : public Kernel {
   std::vector<dnnl_exec_arg_t> arguments_;
 };
 
+// While it exists, the calling thread does not treat denormal numbers as zero, as computing threads do
+// (FlushDenormals).
+class KeepDenormals {
+ public:
+  KeepDenormals() {
+#if defined(__x86_64__)
+    _mm_setcsr(before_ & ~0x8040u);
+#endif
+  }
+  ~KeepDenormals() {
+#if defined(__x86_64__)
+    _mm_setcsr(before_);
+#endif
+  }
+  KeepDenormals(const KeepDenormals&) = delete;
+  KeepDenormals& operator=(const KeepDenormals&) = delete;
+
+ private:
+#if defined(__x86_64__)
+  const unsigned before_ = _mm_getcsr();
+#endif
+};
+
 }  // namespace
 
 dnnl::memory::desc RowMajor(const dnnl::memory::dims& dims) {
@@ -122,6 +150,7 @@ Layout ToLayout(const dnnl::memory::desc& desc, const dnnl::memory::dims& dims) 
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> CatchDnnl(absl::FunctionRef<absl::StatusOr<std::unique_ptr<Kernel>>()> make) {
+  const KeepDenormals keep;  // for the slope of AppendRelu
   try {
     return make();
   } catch (const dnnl::error& error) {
@@ -136,12 +165,18 @@ std::unique_ptr<Kernel> MakeDnnlKernel(const DnnlContext& context, const dnnl::p
                                       std::move(slots));
 }
 
+// With a slope of 0 oneDNN takes the larger one of x and 0, which is 0 for NaN. With any other slope it chooses between
+// x and slope * x. This slope is another one where oneDNN looks at it, and counts as 0 where kernels multiply by it.
+void AppendRelu(dnnl::post_ops& after) {
+  after.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, std::numeric_limits<float>::denorm_min(), 0.0f);
+}
+
 dnnl::primitive_attr Attributes(Epilogue epilogue) {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (epilogue == Epilogue::kRelu) {
     dnnl::post_ops after;
-    after.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+    AppendRelu(after);
     attributes.set_post_ops(after);
   }
   return attributes;

@@ -46,6 +46,9 @@ std::unique_ptr<Kernel> MakeDnnlKernel(const DnnlContext& context, const dnnl::p
                                        std::string implementation, size_t scratchpad_bytes,
                                        const dnnl::memory::desc& scratchpad, std::vector<DnnlSlot> slots);
 
+// Appends a ReLU that keeps NaN. What is -infinity becomes NaN, and what is negative becomes -0.
+void AppendRelu(dnnl::post_ops& after);
+
 // The attributes of every primitive: user-mode scratchpad, and the epilogue.
 dnnl::primitive_attr Attributes(Epilogue epilogue);
 

@@ -80,7 +80,7 @@ dnnl::primitive_attr AttributesWith(const Addend& addend, Epilogue epilogue) {
   if (addend.kind != Addend::Kind::kMatrix) return attributes;
   dnnl::post_ops after;
   after.append_sum(addend.beta);
-  if (epilogue == Epilogue::kRelu) after.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+  if (epilogue == Epilogue::kRelu) AppendRelu(after);
   attributes.set_post_ops(after);
   return attributes;
 }
