@@ -51,7 +51,8 @@ EvaluationSums& operator+=(EvaluationSums& sums, const EvaluationSums& more) {
 
 double MetricValue(Metric metric, const EvaluationSums& sums) {
   const auto share = [](double part, double whole) {
-    return whole > 0 ? part / whole : std::numeric_limits<double>::quiet_NaN();
+    const double value = part / whole;
+    return whole > 0 && !std::isnan(value) ? value : std::numeric_limits<double>::quiet_NaN();  // without a sign
   };
   switch (metric) {
     case Metric::kLoss:
@@ -74,7 +75,8 @@ EvaluationLedger Judge(const EvaluationRule& rule, const EvaluationLedger& befor
   if (step <= ledger.step) return ledger;
   const bool first = ledger.step == 0;
   ledger.step = step;
-  ledger.value = MetricValue(rule.metric, sums);
+  // A state whose loss is no number is no good one, whatever share of its labels scores highest.
+  ledger.value = std::isnan(sums.loss) ? sums.loss : MetricValue(rule.metric, sums);
   const bool none_is_best = ledger.best_step == 0 && !std::isnan(ledger.value);
   if (none_is_best || Better(rule, ledger.value, ledger.best_value, 0)) {
     ledger.best_step = step;

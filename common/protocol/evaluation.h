@@ -57,7 +57,7 @@ struct EvaluationRule {
 struct EvaluationLedger {
   uint64_t rule = 0;       // EvaluationRule::id
   uint64_t step = 0;       // of the newest evaluation; 0: none yet
-  double value = 0;        // its metric
+  double value = 0;        // its metric; NaN where the loss is
   uint64_t best_step = 0;  // 0: no value was a number
   double best_value = 0;
   double reference = 0;  // the value that the next improvement is measured against

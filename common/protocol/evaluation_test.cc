@@ -83,6 +83,15 @@ TEST_CASE("evaluation: a NaN is never the best, and counts as no improvement", "
   CHECK(ledgers[3].stale == 0);
 }
 
+TEST_CASE("evaluation: a state whose loss is NaN is not the best, whatever its accuracy", "[protocol]") {
+  const EvaluationRule rule{.id = 1, .metric = Metric::kAccuracy, .higher_is_better = true};
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const EvaluationLedger first = Judge(rule, {}, 5, {.loss = nan, .denominator = 4, .correct = 3, .counted = 4});
+
+  CHECK(first.best_step == 0);
+  CHECK(IsBest(rule, Judge(rule, first, 6, {.loss = 9, .denominator = 4, .correct = 1, .counted = 4}), 6));
+}
+
 TEST_CASE("evaluation: replicas that came to the same NaN hold the same ledger", "[protocol]") {
   const EvaluationLedger ledger = Judge({.id = 1, .metric = Metric::kAccuracy}, {}, 5, {});
   REQUIRE(std::isnan(ledger.value));
