@@ -165,7 +165,10 @@ std::vector<AccountLine> DescribeTraining(const MetaGraph& metagraph, const Impo
   add("buffers", MovedStatistics(metagraph.forward), "buffer",
       "that forward changes, once a step: the mean of what its passes computed");
   add("buffers", sorted.buffers, "buffer", "constant");
-  if (imported != nullptr) add("gradients", imported->stops, "value", "behind which no gradient goes");
+  if (imported != nullptr) {
+    add("loops", imported->loops, "loop", "written out, so that a step takes the time and memory of every trip");
+    add("gradients", imported->stops, "value", "behind which no gradient goes");
+  }
   if (imported != nullptr && imported->detach_lost) {
     lines.push_back({"gradients",
                      "nothing stops them: a file exported so has no trace of detach(), "

@@ -19,6 +19,7 @@ namespace lockstep {
 struct ImportNotes {
   std::set<std::string> parameters;  // variables that the model calls parameters, trained or not
   std::vector<std::string> stops;    // values of the file through which no gradient flows
+  std::vector<std::string> loops;    // loops that are written out, with their trips
   bool detach_lost = false;          // the exporter is one that leaves no trace of detach()
   bool says_frozen = false;          // the file says which parameters have requires_grad=False: `frozen`
   std::vector<std::string> frozen = {};

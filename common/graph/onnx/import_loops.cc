@@ -102,6 +102,13 @@ class OnnxImporter::Trips : protected Expansion {
     return Copy(value, call_.node->output(output));
   }
 
+  // Tells people of the loop. `most`: the data may end it earlier.
+  void Note(int64_t trips, bool most) {
+    if (!importer_->trip_.empty()) return;
+    importer_->model_.notes.loops.push_back(
+        absl::StrCat(call_.label, most ? " (at most " : " (", trips, trips == 1 ? " trip)" : " trips)"));
+  }
+
   absl::Status Copy(const std::string& value, const std::string& name) {
     LS_RETURN_IF_ERROR(importer_->Find(value).status());
     importer_->Alias(name, value);
@@ -150,9 +157,12 @@ class OnnxImporter::Loop : private Trips {
     LS_ASSIGN_OR_RETURN(const std::optional<int64_t> most, MostTrips());
     std::string running = call_.node->input_size() > 1 ? call_.node->input(1) : "";
     if (running.empty()) running = Constant(Tensor::Of<bool>({}, {true}));
-    for (int64_t trip = 0; !most.has_value() || trip < *most; ++trip) {
+    bool open = false;
+    int64_t trip = 0;
+    for (; !most.has_value() || trip < *most; ++trip) {
       LS_ASSIGN_OR_RETURN(const std::optional<bool> runs, importer_->KnownCondition(running));
       if (runs == std::optional(false)) break;
+      open = open || !runs.has_value();
       if (!runs.has_value()) LS_RETURN_IF_ERROR(CheckOpen(running));
       std::vector<std::string> given = {Constant(Tensor::Of<int64_t>({}, {trip})), running};
       given.insert(given.end(), carried_.begin(), carried_.end());
@@ -160,6 +170,7 @@ class OnnxImporter::Loop : private Trips {
       LS_RETURN_IF_ERROR(Take(results, runs.has_value() ? "" : running));
       LS_ASSIGN_OR_RETURN(running, Goes(running, runs.has_value(), results[0]));
     }
+    Note(trip, open);
     for (int i = 0; i < carries; ++i) LS_RETURN_IF_ERROR(GiveOutput(i, given_[static_cast<size_t>(i)]));
     for (size_t i = 0; i < lists_.size(); ++i) {
       LS_ASSIGN_OR_RETURN(const std::string stacked, Stack(lists_[i], 0));
@@ -256,6 +267,7 @@ class OnnxImporter::Scan : private Trips {
       std::copy_n(results.begin(), states, state.begin());
       for (int i = 0; i < lists; ++i) given[static_cast<size_t>(i)].push_back(results[static_cast<size_t>(states + i)]);
     }
+    Note(static_cast<int64_t>(elements_[0].size()), false);
     for (int i = 0; i < states; ++i) LS_RETURN_IF_ERROR(GiveOutput(i, state[static_cast<size_t>(i)]));
     for (int i = 0; i < lists; ++i) {
       std::vector<std::string>& parts = given[static_cast<size_t>(i)];

@@ -196,6 +196,7 @@ TEST_CASE("loop: parameters in the body are the model's, and each trip draws oth
   INFO(model.status());
   REQUIRE(model.ok());
 
+  CHECK(model->notes.loops == std::vector<std::string>{"loop (3 trips)"});
   REQUIRE(model->graph.variables.size() == 1);
   CHECK(model->graph.variables[0].name == "cell.weight");
   std::set<int64_t> streams;
