@@ -31,7 +31,7 @@ inline std::vector<std::string> GraphWords() {
       "...i->i",
       // Types, domains and ops that are taken apart while they are imported.
       "F32", "F64", "I64", "I32", "U8", "I8", "BOOL", "BF16", "lockstep", "ai.onnx", "com.microsoft", "LSTM", "GRU",
-      "RNN", "Constant", "ConstantOfShape", "Identity", "If", "Loop", "Shape", "Size", "Range", "Where"};
+      "RNN", "Constant", "ConstantOfShape", "Identity", "If", "Loop", "Scan", "Shape", "Size", "Range", "Where"};
   for (const OpType type : AllOps()) words.emplace_back(OpName(type));
   return words;
 }
