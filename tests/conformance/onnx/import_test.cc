@@ -209,6 +209,17 @@ TEST_CASE("model ops: a model that can be read and has nothing to train on is no
   CHECK_THAT(std::string(report->training.message()), Contains("float32"));
 }
 
+TEST_CASE("model ops: a model without parameters has nothing to train, and no stop is to blame", "[onnx]") {
+  OnnxImportOptions options;
+  options.evaluate = device::EvaluateNode;
+
+  const auto report = ReportOps(Model("node { name: 'n' op_type: 'Tanh' input: 'x' output: 'y' }"), options);
+
+  REQUIRE(report.ok());
+  CHECK(report->import.ok());
+  CHECK_THAT(std::string(report->training.message()), Contains("no parameters"));
+}
+
 TEST_CASE("import: external data is read from the model's folder alone", "[onnx]") {
   const char* base = std::getenv("TEST_TMPDIR");
   const std::filesystem::path folder = std::filesystem::path(base == nullptr ? "/tmp" : base) / "import_test";
