@@ -51,6 +51,9 @@ absl::Status ChooseTrained(Graph* graph, absl::Span<const std::string> trainable
     any = any || trained;
   }
   if (any) return absl::OkStatus();
+  if (trainable.empty() && frozen.empty()) {
+    return absl::InvalidArgumentError("nothing in the model reads a parameter: there is nothing to train");
+  }
   return absl::InvalidArgumentError("model.trainable and model.frozen leave no parameter to train");
 }
 

@@ -138,7 +138,7 @@ absl::Status FreezeDetachedParameters(const std::string& loss, Graph* graph) {
     any = any || variable.kind == VariableKind::kParameter;
   }
   if (any) return absl::OkStatus();
-  if (!has) return absl::InvalidArgumentError("the model has no parameters: there is nothing to train");
+  if (!has) return absl::InvalidArgumentError("nothing in the model reads a parameter: there is nothing to train");
   return absl::InvalidArgumentError(absl::StrCat("no gradient of the loss '", loss,
                                                  "' reaches a parameter: detach() or model.stop_gradient stops all"));
 }

@@ -15,7 +15,7 @@ namespace {
 
 // Of all loops of a model together: their trips, and the nodes of the file that are read in them.
 constexpr int64_t kMostTrips = 4096;
-constexpr int64_t kMostRead = int64_t{1} << 20;
+constexpr int64_t kMostRead = int64_t{1} << 17;
 
 }  // namespace
 
@@ -81,7 +81,10 @@ class OnnxImporter::Trips : protected Expansion {
   // What the trips give one after the other, along a new dimension.
   absl::StatusOr<std::string> Stack(const std::vector<std::string>& parts, int64_t axis) {
     if (parts.empty()) {
-      return absl::UnimplementedError("takes no trip, so that the shape of what each trip would give is not known");
+      return absl::UnimplementedError(
+          "takes no trip, so that the shape of what each trip would give is not known. Take it out of the model, or "
+          "give it "
+          "a trip");
     }
     std::vector<std::string> rows;
     for (const std::string& part : parts) {
@@ -100,6 +103,16 @@ class OnnxImporter::Trips : protected Expansion {
   absl::Status GiveOutput(int output, const std::string& value) {
     if (output >= call_.node->output_size() || call_.node->output(output).empty()) return absl::OkStatus();
     return Copy(value, call_.node->output(output));
+  }
+
+  // InvalidArgument unless what is carried into a trip and out of it have one type and shape.
+  absl::Status CheckSame(const std::string& into, const std::string& out) {
+    LS_ASSIGN_OR_RETURN(const ValueInfo before, importer_->InfoOf(into));
+    LS_ASSIGN_OR_RETURN(const ValueInfo after, importer_->InfoOf(out));
+    if (before == after) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "carries ", DTypeName(before.dtype), " ", ShapeString(before.shape), " into a trip and ",
+        DTypeName(after.dtype), " ", ShapeString(after.shape), " out of it; both have to be of one type and shape"));
   }
 
   // Tells people of the loop. `most`: the data may end it earlier.
@@ -153,6 +166,8 @@ class OnnxImporter::Loop : private Trips {
   absl::Status Run() {
     const auto carries = static_cast<int>(carried_.size());
     lists_.resize(static_cast<size_t>(std::max(0, call_.node->output_size() - carries)));
+    LS_ASSIGN_OR_RETURN(const RawAttributes raw, importer_->ReadAttributes(*call_.node));
+    LS_RETURN_IF_ERROR(OnlyAttributes(raw, {}));
     LS_RETURN_IF_ERROR(CheckBody(carries + 2, carries + 1 + static_cast<int>(lists_.size())));
     LS_ASSIGN_OR_RETURN(const std::optional<int64_t> most, MostTrips());
     std::string running = call_.node->input_size() > 1 ? call_.node->input(1) : "";
@@ -183,8 +198,12 @@ class OnnxImporter::Loop : private Trips {
   // The count of trips that the node states.
   absl::StatusOr<std::optional<int64_t>> MostTrips() {
     if (call_.node->input_size() == 0 || call_.node->input(0).empty()) return std::optional<int64_t>();
-    LS_ASSIGN_OR_RETURN(const int64_t most, importer_->KnownInt(call_, 0, "the count of trips"));
-    return std::optional(most);
+    LS_ASSIGN_OR_RETURN(const Tensor* known, importer_->NeedKnown(call_, 0, "the count of trips"));
+    if (known->dtype() != DType::kI64 || known->num_elements() != 1) {
+      return absl::InvalidArgumentError(absl::StrCat("input 0 (the count of trips) is ", DTypeName(known->dtype()), " ",
+                                                     ShapeString(known->shape()), "; it has to be one I64"));
+    }
+    return std::optional(known->elements<int64_t>()[0]);
   }
 
   // OK where a trip can be read although the data decide whether it is taken.
@@ -205,14 +224,7 @@ class OnnxImporter::Loop : private Trips {
         given_[i] = next;
         continue;
       }
-      LS_ASSIGN_OR_RETURN(const ValueInfo before, importer_->InfoOf(given_[i]));
-      LS_ASSIGN_OR_RETURN(const ValueInfo after, importer_->InfoOf(next));
-      if (before != after) {
-        return absl::UnimplementedError(absl::StrCat(
-            "carries ", DTypeName(before.dtype), " ", ShapeString(before.shape), " into a trip and ",
-            DTypeName(after.dtype), " ", ShapeString(after.shape),
-            " out of it: where the data decide whether it is taken, both have to be of one type and shape"));
-      }
+      LS_RETURN_IF_ERROR(CheckSame(given_[i], next));
       given_[i] = Add(OpType::kWhere, {Reshape(running, {}), next, given_[i]});
     }
     for (size_t i = 0; i < lists_.size(); ++i) lists_[i].push_back(results[carried_.size() + 1 + i]);
@@ -240,7 +252,9 @@ class OnnxImporter::Scan : private Trips {
   Scan(OnnxImporter* importer, const Call& call, int begin, int end) : Trips(importer, call, begin, end) {}
 
   absl::Status Run() {
-    if (importer_->opset() < 9) return absl::UnimplementedError("a Scan of opset 8, which has a batch of its own");
+    if (importer_->opset() < 9)
+      return absl::UnimplementedError(
+          "a Scan of opset 8, which has a batch of its own. Export the model in opset 9 or later");
     LS_ASSIGN_OR_RETURN(const RawAttributes raw, importer_->ReadAttributes(*call_.node));
     LS_RETURN_IF_ERROR(OnlyAttributes(raw, {"num_scan_inputs", "scan_input_axes", "scan_input_directions",
                                             "scan_output_axes", "scan_output_directions"}));
@@ -253,9 +267,12 @@ class OnnxImporter::Scan : private Trips {
     const int lists = call_.node->output_size() - states;
     if (lists < 0) return absl::InvalidArgumentError("gives fewer values than it has states");
     LS_RETURN_IF_ERROR(CheckBody(inputs, call_.node->output_size()));
-    for (int i = 0; i < static_cast<int>(scanned); ++i) {
-      LS_RETURN_IF_ERROR(Cut(call_.node->input(states + i), ListedInt(raw, "scan_input_axes", i),
-                             ListedInt(raw, "scan_input_directions", i) != 0));
+    LS_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, ListOf(raw, "scan_input_axes", scanned, false));
+    LS_ASSIGN_OR_RETURN(const std::vector<int64_t> reversed, ListOf(raw, "scan_input_directions", scanned, true));
+    LS_ASSIGN_OR_RETURN(const std::vector<int64_t> to_axes, ListOf(raw, "scan_output_axes", lists, false));
+    LS_ASSIGN_OR_RETURN(const std::vector<int64_t> to_reversed, ListOf(raw, "scan_output_directions", lists, true));
+    for (size_t i = 0; i < axes.size(); ++i) {
+      LS_RETURN_IF_ERROR(Cut(call_.node->input(states + static_cast<int>(i)), axes[i], reversed[i] != 0));
     }
     std::vector<std::string> state(call_.node->input().begin(), call_.node->input().begin() + states);
     std::vector<std::vector<std::string>> given(static_cast<size_t>(lists));
@@ -264,6 +281,9 @@ class OnnxImporter::Scan : private Trips {
       std::vector<std::string> takes = state;
       for (const auto& elements : elements_) takes.push_back(elements[trip]);
       LS_ASSIGN_OR_RETURN(const std::vector<std::string> results, Read(static_cast<int64_t>(trip), running, takes));
+      for (int i = 0; i < states; ++i) {
+        LS_RETURN_IF_ERROR(CheckSame(state[static_cast<size_t>(i)], results[static_cast<size_t>(i)]));
+      }
       std::copy_n(results.begin(), states, state.begin());
       for (int i = 0; i < lists; ++i) given[static_cast<size_t>(i)].push_back(results[static_cast<size_t>(states + i)]);
     }
@@ -271,18 +291,28 @@ class OnnxImporter::Scan : private Trips {
     for (int i = 0; i < states; ++i) LS_RETURN_IF_ERROR(GiveOutput(i, state[static_cast<size_t>(i)]));
     for (int i = 0; i < lists; ++i) {
       std::vector<std::string>& parts = given[static_cast<size_t>(i)];
-      if (ListedInt(raw, "scan_output_directions", i) != 0) std::reverse(parts.begin(), parts.end());
-      LS_ASSIGN_OR_RETURN(const std::string stacked, Stack(parts, ListedInt(raw, "scan_output_axes", i)));
+      if (to_reversed[static_cast<size_t>(i)] != 0) std::reverse(parts.begin(), parts.end());
+      LS_ASSIGN_OR_RETURN(const std::string stacked, Stack(parts, to_axes[static_cast<size_t>(i)]));
       LS_RETURN_IF_ERROR(GiveOutput(states + i, stacked));
     }
     return status();
   }
 
  private:
-  // Element `at` of a list attribute; 0 where it is left out.
-  static int64_t ListedInt(const RawAttributes& raw, const std::string& name, int at) {
-    const auto list = AttributeOr<std::vector<int64_t>>(raw, name, {});
-    return static_cast<size_t>(at) < list.size() ? list[static_cast<size_t>(at)] : 0;
+  // A list attribute with one integer for each of `count` inputs or outputs; zeros where it is left out. `flags`: of 0
+  // and 1 alone.
+  static absl::StatusOr<std::vector<int64_t>> ListOf(const RawAttributes& raw, const std::string& name, int64_t count,
+                                                     bool flags) {
+    const auto found = raw.find(name);
+    if (found == raw.end()) return std::vector<int64_t>(static_cast<size_t>(count));
+    const auto* const list = std::get_if<std::vector<int64_t>>(&found->second);
+    const auto is_flag = [](int64_t value) { return value == 0 || value == 1; };
+    if (list != nullptr && list->size() == static_cast<size_t>(count) &&
+        (!flags || std::all_of(list->begin(), list->end(), is_flag))) {
+      return *list;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("attribute '", name, "' has to be a list of ", count, flags ? " integers, 0 or 1" : " integers"));
   }
 
   // Cuts a scanned input into what each trip is given.

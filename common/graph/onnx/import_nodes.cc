@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -102,14 +103,21 @@ absl::StatusOr<int> OnnxImporter::AddNode(int at) {
   name += trip_;
   while (!node_names_.insert(name).second) absl::StrAppend(&name, "_");
   const auto within = [&](const absl::Status& status) {
-    return absl::Status(status.code(), absl::StrCat("node '", name, "' (", node.op_type(), "): ", status.message()));
+    // What enters a branch or a body stands in no file: it is told of the node that holds the graph.
+    const size_t place = node.domain() == kBranchDomain ? name.find("/outside/") : std::string::npos;
+    const std::string shown = place == std::string::npos
+                                  ? absl::StrCat("node '", name, "' (", node.op_type(), ")")
+                                  : absl::StrCat("a graph in node '", name.substr(0, place), "'");
+    return absl::Status(status.code(), absl::StrCat(shown, ": ", status.message()));
   };
   if (!node.domain().empty() && node.domain() != "ai.onnx" && node.domain() != kBranchDomain) {
     return within(absl::UnimplementedError(absl::StrCat("the domain '", node.domain(), "' is not known")));
   }
   if (node.output().empty()) return within(absl::InvalidArgumentError("has no output"));
+  std::set<std::string> given;
   for (const std::string& output : node.output()) {
-    if (!output.empty() && (values_.count(output) != 0 || initializers_.count(output) != 0)) {
+    if (output.empty()) continue;
+    if (values_.count(output) != 0 || initializers_.count(output) != 0 || !given.insert(output).second) {
       return within(absl::InvalidArgumentError(absl::StrCat("gives '", output, "', which exists already")));
     }
   }

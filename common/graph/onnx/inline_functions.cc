@@ -96,8 +96,11 @@ class Flattener {
     for (const onnx::FunctionProto& function : model.functions()) {
       functions_[{function.domain(), function.name(), function.overload()}] = &function;
     }
+    for (const onnx::ValueInfoProto& input : model.graph().input()) names_.insert(input.name());
+    for (const onnx::NodeProto& node : model.graph().node()) names_.insert(node.output().begin(), node.output().end());
     for (const onnx::TensorProto& tensor : model.graph().initializer()) {
       taken_.insert(tensor.name());
+      names_.insert(tensor.name());
       if (const std::optional<bool> stated = StatedCondition(tensor)) stated_[tensor.name()] = *stated;
     }
   }
@@ -185,8 +188,11 @@ class Flattener {
     Attributes attributes;
     for (const onnx::AttributeProto& attribute : function.attribute_proto()) attributes[attribute.name()] = &attribute;
     for (const onnx::AttributeProto& attribute : call.attribute()) attributes[attribute.name()] = &attribute;
-    scope.prefix = (call.name().empty() ? absl::StrCat("call_", ++unnamed_) : call.name()) + "/";
+    scope.prefix = PrefixFor(call.name().empty() ? absl::StrCat("call_", ++unnamed_) : call.name());
     scope.attributes = &attributes;
+    for (const onnx::NodeProto& node : function.node()) {
+      for (const std::string& output : node.output()) names_.insert(scope.Rename(output));
+    }
     for (const onnx::NodeProto& node : function.node()) LS_RETURN_IF_ERROR(Append(node, scope));
     return absl::OkStatus();
   }
@@ -206,13 +212,14 @@ class Flattener {
       if (side->output_size() != node.output_size()) return wrong("and its branches have other numbers of outputs");
     }
     const auto stated = stated_.find(node.input(0));
+    const std::string prefix = PrefixFor(own);
     std::vector<std::string> results[2];
     for (const bool then : {true, false}) {
       if (stated != stated_.end() && stated->second != then) continue;
       const bool decided = stated != stated_.end();
       const int branch = decided ? outer.branch : NewBranch({node.input(0), then, outer.branch});
       LS_ASSIGN_OR_RETURN(results[then ? 0 : 1],
-                          AppendGraph(*sides[then ? 0 : 1], own + (then ? "/then/" : "/else/"), branch, outer));
+                          AppendGraph(*sides[then ? 0 : 1], prefix + (then ? "then/" : "else/"), branch, outer));
     }
     for (int i = 0; i < node.output_size(); ++i) {
       onnx::NodeProto choice;
@@ -262,18 +269,31 @@ class Flattener {
       return mark;
     };
     onnx::NodeProto begin = marker("LoopBegin"), end = marker("LoopEnd");
-    const std::string running = own + "/running";
+    const std::string prefix = PrefixFor(own);
+    const std::string running = prefix + "running";
+    names_.insert(running);
     *begin.mutable_input() = node.input();
     begin.add_output(running);
-    for (const onnx::ValueInfoProto& input : body.input()) begin.add_output(GivenName(own + "/", input.name()));
+    for (const onnx::ValueInfoProto& input : body.input()) begin.add_output(GivenName(prefix, input.name()));
     *end.mutable_output() = node.output();
     flat_.loops.push_back(std::move(node));
     Keep(std::move(begin), outer.branch);
     LS_ASSIGN_OR_RETURN(const std::vector<std::string> given,
-                        AppendGraph(body, own + "/", NewBranch({running, true, outer.branch}), outer));
+                        AppendGraph(body, prefix, NewBranch({running, true, outer.branch}), outer));
     for (const std::string& name : given) end.add_input(name);
     Keep(std::move(end), outer.branch);
     return absl::OkStatus();
+  }
+
+  // `name`, or a variation of it, with a slash: what stands in front of the names within a node. No name outside of the
+  // node begins so.
+  std::string PrefixFor(std::string name) {
+    const auto begins = [this](const std::string& prefix) {
+      const auto next = names_.lower_bound(prefix);
+      return next != names_.end() && next->compare(0, prefix.size(), prefix) == 0;
+    };
+    while (begins(name + "/")) name += "_";
+    return name + "/";
   }
 
   int NewBranch(Branch branch) {
@@ -291,7 +311,10 @@ class Flattener {
   absl::StatusOr<std::vector<std::string>> AppendGraph(const onnx::GraphProto& graph, const std::string& prefix,
                                                        int branch, const Scope& outer) {
     Scope scope{prefix, {}, outer.attributes, branch, outer.depth + 1};
-    for (const std::string& given : GivenBy(graph)) scope.names[given] = given.empty() ? "" : prefix + given;
+    for (const std::string& given : GivenBy(graph)) {
+      scope.names[given] = given.empty() ? "" : prefix + given;
+      names_.insert(scope.names[given]);
+    }
     for (const onnx::TensorProto& tensor : graph.initializer()) {
       LS_RETURN_IF_ERROR(Spend(tensor.ByteSizeLong()));
       std::string& name = scope.names[tensor.name()];
@@ -338,6 +361,7 @@ class Flattener {
   std::map<FunctionKey, const onnx::FunctionProto*> functions_;
   std::map<std::string, bool> stated_;  // initialisers that may be conditions
   std::set<std::string> taken_;         // names of initialisers
+  std::set<std::string> names_;         // of values so far, as in the flat model
   FlatModel flat_;
   int unnamed_ = 0;
   int64_t copied_ = 0;

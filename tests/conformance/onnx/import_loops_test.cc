@@ -227,6 +227,37 @@ TEST_CASE("loop: gradients stop in every trip where the file says so", "[onnx]")
   CHECK(stops == 2);
 }
 
+TEST_CASE("loop: values around it may be called as those within it are in the graph", "[onnx]") {
+  // Two loops of one name, and values that begin with it.
+  const std::string body = kGiven + kStep + kGoesOn + Gives("next");
+  for (const char* outside : {"loop/running", "loop/h", "loop/next", "loop/given/h", "loop/outside/w", "loop_/x"}) {
+    INFO(outside);
+    const std::string text =
+        kInputs + Int("n", 2) + Op("Add", {"x", "w"}, outside) + Repeat("Loop", {"n", "", outside}, {"y1"}, body) +
+        Repeat("Loop", {"n", "", "y1"}, {"y2"}, body) + Op("Mul", {"y2", outside}, "y") + Gives("y");
+    // h * w + x, four times, from x + w on; then times that.
+    CHECK(Run(Inferred(text), {{"x", {1, 0, 2}}, {"w", {1, 1, 0}}}) == std::vector<double>{12, 1, 4});
+  }
+}
+
+TEST_CASE("scan: attributes that do not fit are refused", "[onnx]") {
+  const std::string body = Takes("h") + Takes("x_t") + Op("Add", {"h", "x_t"}, "next") + Gives("next") + Gives("next");
+  const auto refusal = [&](const std::string& attributes) {
+    return Refusal(Input("x", 11, kThree + kThree) + Input("h0", 11, kThree) +
+                   Repeat("Scan", {"h0", "x"}, {"last", "y"}, body, kScansOne + attributes) + Gives("y"));
+  };
+  const std::string floats = "attribute { name: 'scan_input_axes' type: 6 floats: 1 } ";
+  const std::string single = "attribute { name: 'scan_input_axes' type: 2 i: 1 } ";
+  for (const std::string& wrong : {floats, single, Ints("scan_input_axes", {1, 0})}) {
+    CHECK_THAT(refusal(wrong), Contains("'scan_input_axes' has to be a list of 1 integers"));
+  }
+  CHECK_THAT(refusal(Ints("scan_output_directions", {2})), Contains("'scan_output_directions'") && Contains("0 or 1"));
+  CHECK_THAT(refusal(Ints("scan_input_axes", {2})), Contains("axis"));
+  CHECK_THAT(Refusal(Input("x", 11, kThree + kThree) + Input("h0", 11, "") +
+                     Repeat("Scan", {"h0", "x"}, {"last", "y"}, body, kScansOne) + Gives("last")),
+             Contains("carries F64 [] into a trip and F64 [3] out of it"));
+}
+
 TEST_CASE("loop: what cannot be is refused with its place and a reason", "[onnx]") {
   const std::string body = kGiven + kStep + kGoesOn + Gives("next");
   const auto refusal = [](const std::string& rest) { return Refusal(kInputs + Int("n", 3) + rest + Gives("y")); };
@@ -235,11 +266,20 @@ TEST_CASE("loop: what cannot be is refused with its place and a reason", "[onnx]
   CHECK_THAT(refusal("node { op_type: 'Loop' name: 'loop' output: 'y' } "), Contains("has no body"));
   CHECK_THAT(refusal(Repeat("Loop", {"n", "", "x"}, {"y"},
                             kGiven + Op("Mul", {"h", "nothing"}, "next") + kGoesOn + Gives("next"))),
-             Contains("'nothing'"));
+             Contains("a graph in node 'loop'") && Contains("'nothing'"));
   CHECK_THAT(refusal(Int("many", 5000) + Repeat("Loop", {"many", "", "x"}, {"y"}, body)),
              Contains("more than 4096 trips"));
   CHECK_THAT(refusal(Repeat("Loop", {"n", "x", "x"}, {"y"}, body)), Contains("has to be one bool"));
   CHECK_THAT(refusal(Repeat("Loop", {"x", "", "x"}, {"y"}, body)), Contains("the count of trips"));
+  CHECK_THAT(
+      refusal("initializer { name: 'f' data_type: 1 float_data: 3 } " + Repeat("Loop", {"f", "", "x"}, {"y"}, body)),
+      Contains("(the count of trips) is F32 []; it has to be one I64"));
+  CHECK_THAT(refusal(Repeat("Loop", {"n", "", "x"}, {"y"}, body, Ints("unroll", {1}))),
+             Contains("'unroll' is not known"));
+  CHECK_THAT(refusal(Repeat(
+                 "Loop", {"n", "", "x", "x"}, {"y", "y"},
+                 Takes("i") + Takes("goes") + Takes("h") + Takes("g") + kStep + kGoesOn + Gives("next") + Gives("g"))),
+             Contains("gives 'y', which exists already"));
   // What the first trip computes is not to be seen behind the loop, nor in the next trip.
   CHECK_THAT(refusal(Repeat("Loop", {"n", "", "x"}, {"z"}, body) + Op("Neg", {"loop/scaled"}, "y")),
              Contains("'loop/scaled'"));
