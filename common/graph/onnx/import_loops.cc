@@ -1,6 +1,6 @@
 // Loops (inline_functions.h): the nodes of a trip are read once per trip, so that the graph has all trips one behind
-// the other. Where the data decide how many there are, the file has to state the most: later trips are then computed,
-// and a choice leaves what is carried as it is.
+// the other. Where the data decide how many there are, the file has to bound them, by a count of trips or by a
+// condition that counts: all that there can be are computed, and a choice leaves what the loop gives as it is.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -52,11 +52,10 @@ class OnnxImporter::Trips : protected Expansion {
                                                 const std::vector<std::string>& given) {
     importer_->read_in_trips_ += end_ - begin_;
     if (++importer_->trips_ > kMostTrips || importer_->read_in_trips_ > kMostRead) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("with it the loops of the model take more than ", kMostTrips, " trips or ", kMostRead,
-                       " nodes, which are written out. Let the model compute more in a trip, such as on whole "
-                       "sequences; a loop that "
-                       "the data end needs a count of trips, or a condition that counts them too"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "with it the loops of the model take more than ", kMostTrips, " trips or ", kMostRead,
+          " nodes, which are written out. Let the model compute more in a trip, such as on whole sequences; "
+          "a loop that the data end needs a count of trips, or a condition that counts them too"));
     }
     LS_RETURN_IF_ERROR(status());
     Forget();
@@ -83,8 +82,7 @@ class OnnxImporter::Trips : protected Expansion {
     if (parts.empty()) {
       return absl::UnimplementedError(
           "takes no trip, so that the shape of what each trip would give is not known. Take it out of the model, or "
-          "give it "
-          "a trip");
+          "give it a trip");
     }
     std::vector<std::string> rows;
     for (const std::string& part : parts) {
@@ -134,14 +132,25 @@ class OnnxImporter::Trips : protected Expansion {
 
   absl::Status ReadNodes() {
     for (int at = begin_ + 1; at < end_;) {
+      const onnx::NodeProto& node = importer_->nodes_.node(at);
+      if (IsConstant(node) && importer_->values_.count(node.output(0)) != 0) {
+        ++at;
+        continue;
+      }
       LS_ASSIGN_OR_RETURN(at, importer_->AddNode(at));
     }
     return absl::OkStatus();
   }
 
-  // Of the trip before.
+  // A tensor that the file states, which all trips share.
+  static bool IsConstant(const onnx::NodeProto& node) {
+    return node.op_type() == "Constant" && node.output_size() == 1;
+  }
+
+  // What the trip before gave.
   void Forget() {
     for (int at = begin_; at < end_; ++at) {
+      if (IsConstant(importer_->nodes_.node(at))) continue;
       for (const std::string& output : importer_->nodes_.node(at).output()) {
         importer_->values_.erase(output);
         importer_->stops_.erase(output);
@@ -252,9 +261,10 @@ class OnnxImporter::Scan : private Trips {
   Scan(OnnxImporter* importer, const Call& call, int begin, int end) : Trips(importer, call, begin, end) {}
 
   absl::Status Run() {
-    if (importer_->opset() < 9)
+    if (importer_->opset() < 9) {
       return absl::UnimplementedError(
           "a Scan of opset 8, which has a batch of its own. Export the model in opset 9 or later");
+    }
     LS_ASSIGN_OR_RETURN(const RawAttributes raw, importer_->ReadAttributes(*call_.node));
     LS_RETURN_IF_ERROR(OnlyAttributes(raw, {"num_scan_inputs", "scan_input_axes", "scan_input_directions",
                                             "scan_output_axes", "scan_output_directions"}));

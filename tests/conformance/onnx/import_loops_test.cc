@@ -206,6 +206,19 @@ TEST_CASE("loop: parameters in the body are the model's, and each trip draws oth
   CHECK(streams.size() == 3);
 }
 
+TEST_CASE("loop: all trips share a constant of the body", "[onnx]") {
+  const std::string held = "attribute { name: 'value_floats' type: 6 floats: 1 floats: 2 floats: 3 } ";
+  const std::string body =
+      kGiven + Op("Constant", {}, "k", held) + Op("Mul", {"h", "k"}, "next") + kGoesOn + Gives("next");
+  const auto model =
+      Import(Input("x", 1, kThree) + Int("n", 5) + Repeat("Loop", {"n", "", "x"}, {"y"}, body) + Gives("y"));
+  INFO(model.status());
+  REQUIRE(model.ok());
+
+  CHECK(model->graph.nodes.size() == 6);  // five products, and the output
+  CHECK(model->graph.constants.size() == 1);
+}
+
 TEST_CASE("loop: gradients stop in every trip where the file says so", "[onnx]") {
   const std::string detach =
       "node { op_type: 'Identity' input: 'scaled' output: 'stopped' metadata_props { key: "
