@@ -41,7 +41,7 @@ TEST_CASE("promise: devices whose memory is their own keep it with workers kille
   UseHostExecution();
   // Under the checker of host execution, so models are small.
   const auto [model, batch, steps, precision] =
-      GENERATE(std::tuple("llama", 4, 10, "bf16"), std::tuple("cnn", 16, 60, "fp32"));
+      GENERATE(std::tuple("llama", 4, 8, "bf16"), std::tuple("cnn", 16, 30, "fp32"));
   CAPTURE(model, precision);
   const std::vector<std::string> settings = CudaSettings(model, batch, steps, precision);
   LocalJob undisturbed(absl::StrCat("undisturbed.", model), kJob, settings);
@@ -102,7 +102,7 @@ TEST_CASE("promise: two workers under limits share one GPU, and a limit that is 
 TEST_CASE("promise: a worker that is parked gives its GPU's memory back, and goes on when the others are there again",
           "[e2e][cuda]") {
   UseHostExecution();
-  const std::vector<std::string> settings = CudaSettings("cnn", 16, 60);
+  const std::vector<std::string> settings = CudaSettings("cnn", 16, 30);
   LocalJob undisturbed("not.parked", kJob, settings);
   undisturbed.RunUndisturbed(1);
 
