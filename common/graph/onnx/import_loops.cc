@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/graph/onnx/expansion.h"
 #include "common/graph/onnx/node_fields.h"
+#include "common/graph/ops/schema.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep {
