@@ -130,15 +130,13 @@ std::set<std::string> ReachedFrom(const Graph& graph, const std::string& output,
 
 absl::Status FreezeDetachedParameters(const std::string& loss, Graph* graph) {
   const std::set<std::string> reached = ReachedFrom(*graph, loss, false), read = ReachedFrom(*graph, loss, true);
-  bool any = false, has = false;
+  bool any = false;
   for (Variable& variable : graph->variables) {
     if (variable.kind != VariableKind::kParameter) continue;
-    has = true;
     if (reached.count(variable.name) == 0 && read.count(variable.name) != 0) variable.kind = VariableKind::kFrozen;
     any = any || variable.kind == VariableKind::kParameter;
   }
   if (any) return absl::OkStatus();
-  if (!has) return absl::InvalidArgumentError("nothing in the model reads a parameter: there is nothing to train");
   return absl::InvalidArgumentError(absl::StrCat("no gradient of the loss '", loss,
                                                  "' reaches a parameter: detach() or model.stop_gradient stops all"));
 }

@@ -1,6 +1,7 @@
 // What a chief takes from the senders of a save's shares when they are wrong in any way: in what they announce, in
 // their bytes, on the way or in their order. No wrong byte is stored: an honest sender completes each share afterwards,
 // and the save has the digest that was announced.
+#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>

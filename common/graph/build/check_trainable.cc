@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/graph/graph_editor.h"
 #include "common/graph/metagraph.h"
+#include "common/graph/parameter_patterns.h"
 #include "common/graph/passes/training_graph.h"
 #include "common/graph/training_account.h"
 #include "common/graph/validate.h"
@@ -50,6 +51,7 @@ absl::Status CheckTrainable(const Graph& forward, int64_t batch) {
     return absl::InvalidArgumentError("no output of the model is float32, so no loss can be made of them");
   }
   graph.outputs.push_back(loss);
+  LS_RETURN_IF_ERROR(ChooseTrained(&graph, {}, {}));
   LS_RETURN_IF_ERROR(FreezeDetachedParameters(loss, &graph));
   return MakeTrainingGraph(metagraph).status();
 }

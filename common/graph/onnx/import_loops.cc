@@ -59,7 +59,6 @@ class OnnxImporter::Trips : protected Expansion {
           "a loop that the data end needs a count of trips, or a condition that counts them too"));
     }
     LS_RETURN_IF_ERROR(status());
-    Forget();
     LS_RETURN_IF_ERROR(Copy(running, begin().output(0)));
     for (size_t i = 0; i < given.size(); ++i) {
       LS_RETURN_IF_ERROR(Copy(given[i], begin().output(static_cast<int>(i) + 1)));
@@ -148,7 +147,7 @@ class OnnxImporter::Trips : protected Expansion {
     return node.op_type() == "Constant" && node.output_size() == 1;
   }
 
-  // What the trip before gave.
+  // What the trip gave.
   void Forget() {
     for (int at = begin_; at < end_; ++at) {
       if (IsConstant(importer_->nodes_.node(at))) continue;

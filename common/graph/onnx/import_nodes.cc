@@ -110,7 +110,7 @@ absl::StatusOr<int> OnnxImporter::AddNode(int at) {
                                   : absl::StrCat("a graph in node '", name.substr(0, place), "'");
     return absl::Status(status.code(), absl::StrCat(shown, ": ", status.message()));
   };
-  if (!node.domain().empty() && node.domain() != "ai.onnx" && node.domain() != kBranchDomain) {
+  if (!IsOfOnnx(node) && node.domain() != kBranchDomain) {
     return within(absl::UnimplementedError(absl::StrCat("the domain '", node.domain(), "' is not known")));
   }
   if (node.output().empty()) return within(absl::InvalidArgumentError("has no output"));

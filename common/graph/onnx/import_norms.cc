@@ -153,9 +153,8 @@ absl::Status OnnxImporter::ReadBatchNormalization(Call& call) {
   if (inputs.size() != 5) return absl::InvalidArgumentError("takes five inputs");
   if (options_.trainable && branch_ >= 0) {
     return absl::UnimplementedError(
-        "stands in a branch of an If or in a loop, and its statistics move once per step; take it out of there, or use "
-        "a "
-        "normalisation without statistics");
+        "stands in a branch of an If or in a loop, and its statistics move once per step; take it out of there, or "
+        "use a normalisation without statistics");
   }
   if (!options_.trainable) {
     if (OutputsOf(*call.node).size() > 1) return ReadMovedStatistics(call);

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/graph/onnx/node_fields.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep {
@@ -43,13 +44,9 @@ struct Scope {
 };
 
 const onnx::GraphProto* GraphOf(const onnx::NodeProto& node, absl::string_view name) {
-  for (const onnx::AttributeProto& attribute : node.attribute()) {
-    if (attribute.name() == name && attribute.has_g()) return &attribute.g();
-  }
-  return nullptr;
+  const onnx::AttributeProto* const attribute = FindAttribute(node, name);
+  return attribute != nullptr && attribute->has_g() ? &attribute->g() : nullptr;
 }
-
-bool IsOfOnnx(const onnx::NodeProto& node) { return node.domain().empty() || node.domain() == "ai.onnx"; }
 
 bool IsIf(const onnx::NodeProto& node) { return node.op_type() == "If" && IsOfOnnx(node); }
 

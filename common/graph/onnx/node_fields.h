@@ -42,6 +42,9 @@ inline const onnx::AttributeProto* FindAttribute(const onnx::NodeProto& node, ab
   return nullptr;
 }
 
+// Whether the node's op is one of ONNX.
+inline bool IsOfOnnx(const onnx::NodeProto& node) { return node.domain().empty() || node.domain() == "ai.onnx"; }
+
 // Of a LoopBegin or LoopEnd.
 inline int64_t LoopNumber(const onnx::NodeProto& node) { return FindAttribute(node, kLoopNumber)->i(); }
 

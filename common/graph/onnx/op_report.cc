@@ -9,6 +9,7 @@
 #include "common/graph/build/check_trainable.h"
 #include "common/graph/onnx/importer.h"
 #include "common/graph/onnx/inline_functions.h"
+#include "common/graph/onnx/node_fields.h"
 #include "common/graph/ops/op_type.h"
 #include "common/status/status_macros.h"
 
@@ -18,8 +19,7 @@ namespace {
 constexpr int64_t kBatch = 2;
 
 std::string OpLabel(const onnx::NodeProto& node) {
-  const bool of_onnx = node.domain().empty() || node.domain() == "ai.onnx";
-  return of_onnx ? node.op_type() : absl::StrCat(node.domain(), ".", node.op_type());
+  return IsOfOnnx(node) ? node.op_type() : absl::StrCat(node.domain(), ".", node.op_type());
 }
 
 // Whether an input leaves its first dimension open.
@@ -36,7 +36,7 @@ bool HasOpenBatch(const onnx::GraphProto& graph) {
 }  // namespace
 
 absl::Status OnnxImporter::CheckKind(const onnx::NodeProto& node) {
-  if (!node.domain().empty() && node.domain() != "ai.onnx") {
+  if (!IsOfOnnx(node)) {
     return absl::UnimplementedError(absl::StrCat("the domain '", node.domain(), "' is not known"));
   }
   if (ReaderOf(node) == &OnnxImporter::ReadGeneric && !FindOp("", node.op_type()).has_value()) {
