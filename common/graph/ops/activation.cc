@@ -155,7 +155,7 @@ constexpr OpSchema BackwardWithNumbers() {
   return {kGrad, 2, 2, 1, 1, ParseNumbers<kOp>, FormatNumbers<kOp>, InferSameAsFirst, nullptr};
 }
 
-constexpr OpSchema kFamily[] = {
+constexpr OpSchema kActivationFamily[] = {
     Forward(OpType::kRelu, FromOutput<OpType::kReluGrad>),
     Forward(OpType::kSigmoid, FromOutput<OpType::kSigmoidGrad>),
     Forward(OpType::kTanh, FromOutput<OpType::kTanhGrad>),
@@ -193,6 +193,6 @@ constexpr OpSchema kFamily[] = {
 
 }  // namespace
 
-absl::Span<const OpSchema> ActivationFamily() { return kFamily; }
+absl::Span<const OpSchema> ActivationFamily() { return kActivationFamily; }
 
 }  // namespace lockstep

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
+absl::StatusOr<OpAttributes> ParseAttention(const RawAttributes& raw) {
   AttentionAttributes attention;
   int64_t stream = 0;
   LS_RETURN_IF_ERROR(AttributeReader(raw)
@@ -35,7 +35,7 @@ absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
   return OpAttributes(attention);
 }
 
-RawAttributes Format(const OpAttributes& attributes) {
+RawAttributes FormatAttention(const OpAttributes& attributes) {
   const auto& attention = std::get<AttentionAttributes>(attributes);
   return {{"scale", attention.scale},
           {"causal", int64_t{attention.causal}},
@@ -131,21 +131,21 @@ ValueInfo ResultOf(const AttentionAttributes& attributes, const Operands& operan
   return {dtype, y.shape(attributes.y_rows)};
 }
 
-ValueInfo StatisticsOf(const Operands& operands, DType dtype) {
+ValueInfo AttentionStatistics(const Operands& operands, DType dtype) {
   return {dtype, {operands.q.batch, operands.q.heads, operands.q.length, 2}};
 }
 
-absl::StatusOr<std::vector<ValueInfo>> Infer(const Node& node, InputInfos inputs) {
+absl::StatusOr<std::vector<ValueInfo>> InferAttention(const Node& node, InputInfos inputs) {
   const auto& attributes = std::get<AttentionAttributes>(node.attributes);
   if (node.inputs.size() < 3)
     return absl::InvalidArgumentError("Q, K and V are named, the latter two maybe as omitted");
   LS_ASSIGN_OR_RETURN(const Operands operands,
                       Check(attributes, *inputs[0], inputs[1], inputs[2], inputs[3], inputs[4]));
   const DType dtype = inputs[0]->dtype;
-  return std::vector<ValueInfo>{ResultOf(attributes, operands, dtype), StatisticsOf(operands, dtype)};
+  return std::vector<ValueInfo>{ResultOf(attributes, operands, dtype), AttentionStatistics(operands, dtype)};
 }
 
-absl::StatusOr<std::vector<ValueInfo>> InferGrad(const Node& node, InputInfos inputs) {
+absl::StatusOr<std::vector<ValueInfo>> InferAttentionGrad(const Node& node, InputInfos inputs) {
   const auto& attributes = std::get<AttentionAttributes>(node.attributes);
   const ValueInfo& q = *inputs[1];
   LS_ASSIGN_OR_RETURN(const Operands operands, Check(attributes, q, inputs[2], inputs[3], inputs[6], inputs[7]));
@@ -153,12 +153,12 @@ absl::StatusOr<std::vector<ValueInfo>> InferGrad(const Node& node, InputInfos in
   LS_RETURN_IF_ERROR(CheckLike(*inputs[0], y, "dY"));
   if (inputs[4] == nullptr || inputs[5] == nullptr) return absl::InvalidArgumentError("Y and statistics are missing");
   LS_RETURN_IF_ERROR(CheckLike(*inputs[4], y, "Y"));
-  LS_RETURN_IF_ERROR(CheckLike(*inputs[5], StatisticsOf(operands, q.dtype), "statistics"));
+  LS_RETURN_IF_ERROR(CheckLike(*inputs[5], AttentionStatistics(operands, q.dtype), "statistics"));
   if (attributes.packed_heads > 0) return std::vector<ValueInfo>{q, {}, {}};
   return std::vector<ValueInfo>{q, *inputs[2], *inputs[3]};
 }
 
-absl::Status Gradient(GradientBuilder& b) {
+absl::Status AttentionGradient(GradientBuilder& b) {
   if (b.node().outputs.size() < 2 || b.Output(1).empty()) {
     return absl::InvalidArgumentError("statistics are needed to differentiate it");
   }
@@ -178,13 +178,13 @@ absl::Status Gradient(GradientBuilder& b) {
   return absl::OkStatus();
 }
 
-constexpr OpSchema kFamily[] = {
-    {OpType::kAttention, 1, 5, 1, 2, Parse, Format, Infer, Gradient},
-    {OpType::kAttentionGrad, 2, 8, 1, 3, Parse, Format, InferGrad, nullptr},
+constexpr OpSchema kAttentionFamily[] = {
+    {OpType::kAttention, 1, 5, 1, 2, ParseAttention, FormatAttention, InferAttention, AttentionGradient},
+    {OpType::kAttentionGrad, 2, 8, 1, 3, ParseAttention, FormatAttention, InferAttentionGrad, nullptr},
 };
 
 }  // namespace
 
-absl::Span<const OpSchema> AttentionFamily() { return kFamily; }
+absl::Span<const OpSchema> AttentionFamily() { return kAttentionFamily; }
 
 }  // namespace lockstep

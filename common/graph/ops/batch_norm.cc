@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
+absl::StatusOr<OpAttributes> ParseBatchNorm(const RawAttributes& raw) {
   BatchNormAttributes norm;
   LS_RETURN_IF_ERROR(AttributeReader(raw)
                          .Float("epsilon", &norm.epsilon)
@@ -24,7 +24,7 @@ absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
   return OpAttributes(norm);
 }
 
-RawAttributes Format(const OpAttributes& attributes) {
+RawAttributes FormatBatchNorm(const OpAttributes& attributes) {
   const auto& norm = std::get<BatchNormAttributes>(attributes);
   return {{"epsilon", norm.epsilon},
           {"momentum", norm.momentum},
@@ -33,7 +33,7 @@ RawAttributes Format(const OpAttributes& attributes) {
 }
 
 // What scale, bias and statistics of X [N, C, d...] look like.
-absl::StatusOr<ValueInfo> PerChannel(const ValueInfo& x) {
+absl::StatusOr<ValueInfo> BatchNormChannels(const ValueInfo& x) {
   LS_RETURN_IF_ERROR(CheckFloating(x, "X"));
   if (x.shape.size() < 2) {
     return absl::InvalidArgumentError(
@@ -48,14 +48,14 @@ absl::Status CheckChannels(InputInfos inputs, size_t first, const ValueInfo& cha
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<ValueInfo>> InferNorm(const Node&, InputInfos inputs) {
-  LS_ASSIGN_OR_RETURN(const ValueInfo channel, PerChannel(*inputs[0]));
+absl::StatusOr<std::vector<ValueInfo>> InferBatchNorm(const Node&, InputInfos inputs) {
+  LS_ASSIGN_OR_RETURN(const ValueInfo channel, BatchNormChannels(*inputs[0]));
   LS_RETURN_IF_ERROR(CheckChannels(inputs, 1, channel, {"scale", "bias", "mean", "var"}));
   return std::vector<ValueInfo>{*inputs[0]};
 }
 
-absl::StatusOr<std::vector<ValueInfo>> InferTraining(const Node&, InputInfos inputs) {
-  LS_ASSIGN_OR_RETURN(const ValueInfo channel, PerChannel(*inputs[0]));
+absl::StatusOr<std::vector<ValueInfo>> InferBatchNormTraining(const Node&, InputInfos inputs) {
+  LS_ASSIGN_OR_RETURN(const ValueInfo channel, BatchNormChannels(*inputs[0]));
   LS_RETURN_IF_ERROR(CheckChannels(inputs, 1, channel, {"scale", "bias"}));
   if (NumElements(inputs[0]->shape) <= inputs[0]->shape[1]) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -65,15 +65,15 @@ absl::StatusOr<std::vector<ValueInfo>> InferTraining(const Node&, InputInfos inp
   return std::vector<ValueInfo>{*inputs[0], channel, channel, channel};
 }
 
-absl::StatusOr<std::vector<ValueInfo>> InferGrad(const Node&, InputInfos inputs) {
-  LS_ASSIGN_OR_RETURN(const ValueInfo channel, PerChannel(*inputs[1]));
+absl::StatusOr<std::vector<ValueInfo>> InferBatchNormGrad(const Node&, InputInfos inputs) {
+  LS_ASSIGN_OR_RETURN(const ValueInfo channel, BatchNormChannels(*inputs[1]));
   LS_RETURN_IF_ERROR(CheckLike(*inputs[0], *inputs[1], "dY"));
   LS_RETURN_IF_ERROR(CheckChannels(inputs, 2, channel, {"scale", "saved_mean", "saved_inv_std"}));
   return std::vector<ValueInfo>{*inputs[1], channel, channel};
 }
 
 absl::StatusOr<std::vector<ValueInfo>> InferFrozenGrad(const Node&, InputInfos inputs) {
-  LS_ASSIGN_OR_RETURN(const ValueInfo channel, PerChannel(*inputs[1]));
+  LS_ASSIGN_OR_RETURN(const ValueInfo channel, BatchNormChannels(*inputs[1]));
   LS_RETURN_IF_ERROR(CheckLike(*inputs[0], *inputs[1], "dY"));
   LS_RETURN_IF_ERROR(CheckChannels(inputs, 2, channel, {"scale", "mean", "var"}));
   return std::vector<ValueInfo>{*inputs[1], channel, channel};
@@ -92,7 +92,7 @@ absl::Status FrozenGradient(GradientBuilder& b) {
   return absl::OkStatus();
 }
 
-absl::Status Gradient(GradientBuilder& b) {
+absl::Status BatchNormGradient(GradientBuilder& b) {
   for (size_t i = 1; i < b.node().outputs.size(); ++i) {
     if (!b.OutputGradient(i).empty()) return absl::InvalidArgumentError("batch statistics cannot be differentiated");
   }
@@ -105,15 +105,16 @@ absl::Status Gradient(GradientBuilder& b) {
   return absl::OkStatus();
 }
 
-constexpr OpSchema kFamily[] = {
-    {OpType::kBatchNormalization, 5, 5, 1, 1, Parse, Format, InferNorm, FrozenGradient},
-    {OpType::kBatchNormTraining, 3, 3, 4, 4, Parse, Format, InferTraining, Gradient},
-    {OpType::kBatchNormGrad, 5, 5, 3, 3, Parse, Format, InferGrad, nullptr},
-    {OpType::kBatchNormFrozenGrad, 5, 5, 3, 3, Parse, Format, InferFrozenGrad, nullptr},
+constexpr OpSchema kBatchNormFamily[] = {
+    {OpType::kBatchNormalization, 5, 5, 1, 1, ParseBatchNorm, FormatBatchNorm, InferBatchNorm, FrozenGradient},
+    {OpType::kBatchNormTraining, 3, 3, 4, 4, ParseBatchNorm, FormatBatchNorm, InferBatchNormTraining,
+     BatchNormGradient},
+    {OpType::kBatchNormGrad, 5, 5, 3, 3, ParseBatchNorm, FormatBatchNorm, InferBatchNormGrad, nullptr},
+    {OpType::kBatchNormFrozenGrad, 5, 5, 3, 3, ParseBatchNorm, FormatBatchNorm, InferFrozenGrad, nullptr},
 };
 
 }  // namespace
 
-absl::Span<const OpSchema> BatchNormFamily() { return kFamily; }
+absl::Span<const OpSchema> BatchNormFamily() { return kBatchNormFamily; }
 
 }  // namespace lockstep

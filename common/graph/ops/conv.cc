@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
+absl::StatusOr<OpAttributes> ParseConv(const RawAttributes& raw) {
   ConvAttributes conv;
   AttributeReader reader(raw);
   LS_RETURN_IF_ERROR(reader.Ints("kernel_shape", &conv.kernel_shape)
@@ -31,7 +31,7 @@ absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
   return OpAttributes(std::move(conv));
 }
 
-RawAttributes Format(const OpAttributes& attributes) {
+RawAttributes FormatConv(const OpAttributes& attributes) {
   const auto& conv = std::get<ConvAttributes>(attributes);
   RawAttributes raw = {{"kernel_shape", conv.kernel_shape},
                        {"strides", conv.strides},
@@ -56,7 +56,7 @@ absl::Status CheckInput(const ConvAttributes& conv, const Shape& input) {
 }
 
 // The shape of Y for inputs [N, C, spatial...] and `outputs` channels.
-absl::StatusOr<Shape> OutputShape(const ConvAttributes& conv, const Shape& input, int64_t outputs) {
+absl::StatusOr<Shape> ConvOutputShape(const ConvAttributes& conv, const Shape& input, int64_t outputs) {
   LS_RETURN_IF_ERROR(CheckInput(conv, input));
   Shape shape = {input[0], outputs};
   const size_t rank = conv.kernel_shape.size();
@@ -99,7 +99,7 @@ absl::StatusOr<std::vector<ValueInfo>> InferConv(const Node& node, InputInfos in
   LS_RETURN_IF_ERROR(CheckLike(*inputs[1], {dtype, inputs[1]->shape}, "W"));
   const int64_t outputs = inputs[1]->shape[0];
   if (inputs[2] != nullptr) LS_RETURN_IF_ERROR(CheckLike(*inputs[2], {dtype, {outputs}}, "B"));
-  LS_ASSIGN_OR_RETURN(Shape shape, OutputShape(conv, inputs[0]->shape, outputs));
+  LS_ASSIGN_OR_RETURN(Shape shape, ConvOutputShape(conv, inputs[0]->shape, outputs));
   return std::vector<ValueInfo>{{dtype, std::move(shape)}};
 }
 
@@ -107,7 +107,7 @@ absl::StatusOr<std::vector<ValueInfo>> InferGradInput(const Node& node, InputInf
   const auto& conv = std::get<ConvAttributes>(node.attributes);
   LS_RETURN_IF_ERROR(CheckFloating(*inputs[0], "dY"));
   LS_RETURN_IF_ERROR(CheckWeights(conv, conv.input_shape, inputs[1]->shape));
-  LS_ASSIGN_OR_RETURN(Shape y, OutputShape(conv, conv.input_shape, inputs[1]->shape[0]));
+  LS_ASSIGN_OR_RETURN(Shape y, ConvOutputShape(conv, conv.input_shape, inputs[1]->shape[0]));
   LS_RETURN_IF_ERROR(CheckLike(*inputs[0], {inputs[1]->dtype, std::move(y)}, "dY"));
   return std::vector<ValueInfo>{{inputs[0]->dtype, conv.input_shape}};
 }
@@ -120,7 +120,7 @@ absl::StatusOr<std::vector<ValueInfo>> InferGradWeight(const Node& node, InputIn
     return absl::InvalidArgumentError("dY and X have the window's rank and two more, with channels that group divides");
   }
   const int64_t outputs = inputs[0]->shape[1];
-  LS_ASSIGN_OR_RETURN(Shape y, OutputShape(conv, inputs[1]->shape, outputs));
+  LS_ASSIGN_OR_RETURN(Shape y, ConvOutputShape(conv, inputs[1]->shape, outputs));
   LS_RETURN_IF_ERROR(CheckLike(*inputs[0], {inputs[1]->dtype, std::move(y)}, "dY"));
   Shape weights = {outputs, inputs[1]->shape[1] / conv.group};
   weights.insert(weights.end(), conv.kernel_shape.begin(), conv.kernel_shape.end());
@@ -192,7 +192,7 @@ absl::Status TransposedGradient(GradientBuilder& b) {
   return absl::OkStatus();
 }
 
-absl::Status Gradient(GradientBuilder& b) {
+absl::Status ConvGradient(GradientBuilder& b) {
   auto conv = std::get<ConvAttributes>(b.node().attributes);
   const std::string& dy = b.OutputGradient(0);
   if (b.Needs(1) || b.Needs(2)) {
@@ -209,15 +209,15 @@ absl::Status Gradient(GradientBuilder& b) {
   return absl::OkStatus();
 }
 
-constexpr OpSchema kFamily[] = {
-    {OpType::kConv, 2, 3, 1, 1, Parse, Format, InferConv, Gradient},
-    {OpType::kConvTranspose, 2, 3, 1, 1, Parse, Format, InferTransposed, TransposedGradient},
-    {OpType::kConvGradInput, 2, 2, 1, 1, Parse, Format, InferGradInput, nullptr},
-    {OpType::kConvGradWeight, 2, 2, 1, 2, Parse, Format, InferGradWeight, nullptr},
+constexpr OpSchema kConvFamily[] = {
+    {OpType::kConv, 2, 3, 1, 1, ParseConv, FormatConv, InferConv, ConvGradient},
+    {OpType::kConvTranspose, 2, 3, 1, 1, ParseConv, FormatConv, InferTransposed, TransposedGradient},
+    {OpType::kConvGradInput, 2, 2, 1, 1, ParseConv, FormatConv, InferGradInput, nullptr},
+    {OpType::kConvGradWeight, 2, 2, 1, 2, ParseConv, FormatConv, InferGradWeight, nullptr},
 };
 
 }  // namespace
 
-absl::Span<const OpSchema> ConvFamily() { return kFamily; }
+absl::Span<const OpSchema> ConvFamily() { return kConvFamily; }
 
 }  // namespace lockstep

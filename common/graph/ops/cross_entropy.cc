@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
+absl::StatusOr<OpAttributes> ParseCrossEntropy(const RawAttributes& raw) {
   CrossEntropyAttributes loss;
   std::string reduction = ReductionName(loss.reduction);
   std::string dtype(DTypeName(loss.dtype));
@@ -26,7 +26,7 @@ absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
   return OpAttributes(loss);
 }
 
-RawAttributes Format(const OpAttributes& attributes) {
+RawAttributes FormatCrossEntropy(const OpAttributes& attributes) {
   const auto& loss = std::get<CrossEntropyAttributes>(attributes);
   RawAttributes raw = {{"reduction", ReductionName(loss.reduction)}, {"dtype", std::string(DTypeName(loss.dtype))}};
   if (loss.ignore_index.has_value()) raw.emplace("ignore_index", *loss.ignore_index);
@@ -53,26 +53,26 @@ absl::Status CheckLabels(const ValueInfo& scores, const ValueInfo& labels, const
   return CheckLike(*weights, {scores.dtype, {scores.shape[1]}}, "class weights");
 }
 
-ValueInfo StatisticsOf(const ValueInfo& scores, const ValueInfo& labels) {
+ValueInfo CrossEntropyStatistics(const ValueInfo& scores, const ValueInfo& labels) {
   Shape shape = labels.shape;
   shape.push_back(2);
   return {scores.dtype, std::move(shape)};
 }
 
-absl::StatusOr<std::vector<ValueInfo>> InferLoss(const Node& node, InputInfos inputs) {
+absl::StatusOr<std::vector<ValueInfo>> InferCrossEntropyLoss(const Node& node, InputInfos inputs) {
   const auto& loss = std::get<CrossEntropyAttributes>(node.attributes);
   LS_RETURN_IF_ERROR(CheckLabels(*inputs[0], *inputs[1], inputs[2]));
   const Shape shape = loss.reduction == Reduction::kNone ? inputs[1]->shape : Shape{};
-  return std::vector<ValueInfo>{{inputs[0]->dtype, shape}, *inputs[0], StatisticsOf(*inputs[0], *inputs[1])};
+  return std::vector<ValueInfo>{{inputs[0]->dtype, shape}, *inputs[0], CrossEntropyStatistics(*inputs[0], *inputs[1])};
 }
 
-absl::StatusOr<std::vector<ValueInfo>> InferGrad(const Node& node, InputInfos inputs) {
+absl::StatusOr<std::vector<ValueInfo>> InferCrossEntropyGrad(const Node& node, InputInfos inputs) {
   const auto& loss = std::get<CrossEntropyAttributes>(node.attributes);
   LS_RETURN_IF_ERROR(CheckLabels(*inputs[1], *inputs[2], inputs[3]));
   const Shape shape = loss.reduction == Reduction::kNone ? inputs[2]->shape : Shape{};
   LS_RETURN_IF_ERROR(CheckLike(*inputs[0], {inputs[1]->dtype, shape}, "dLoss"));
   if (inputs.size() > 4 && inputs[4] != nullptr) {
-    LS_RETURN_IF_ERROR(CheckLike(*inputs[4], StatisticsOf(*inputs[1], *inputs[2]), "statistics"));
+    LS_RETURN_IF_ERROR(CheckLike(*inputs[4], CrossEntropyStatistics(*inputs[1], *inputs[2]), "statistics"));
   }
   return std::vector<ValueInfo>{*inputs[1]};
 }
@@ -91,7 +91,7 @@ absl::StatusOr<std::vector<ValueInfo>> InferWeights(const Node& node, InputInfos
 }
 
 absl::StatusOr<std::vector<ValueInfo>> InferLikelihood(const Node& node, InputInfos inputs) {
-  LS_ASSIGN_OR_RETURN(std::vector<ValueInfo> infos, InferLoss(node, inputs));
+  LS_ASSIGN_OR_RETURN(std::vector<ValueInfo> infos, InferCrossEntropyLoss(node, inputs));
   infos.resize(1);
   return infos;
 }
@@ -114,7 +114,7 @@ std::string LossGradient(GradientBuilder& b, OpType grad, const std::string& sco
 }
 
 // Both outputs may be read: their gradients add up.
-absl::Status Gradient(GradientBuilder& b) {
+absl::Status CrossEntropyGradient(GradientBuilder& b) {
   LS_RETURN_IF_ERROR(CheckNoWeightGradient(b));
   std::string gradient;
   const bool statistics = b.node().outputs.size() > 2 && !b.Output(2).empty();
@@ -140,16 +140,20 @@ absl::Status LikelihoodGradient(GradientBuilder& b) {
   return absl::OkStatus();
 }
 
-constexpr OpSchema kFamily[] = {
-    {OpType::kSoftmaxCrossEntropyLoss, 2, 3, 1, 3, Parse, Format, InferLoss, Gradient},
-    {OpType::kSoftmaxCrossEntropyLossGrad, 3, 5, 1, 1, Parse, Format, InferGrad, nullptr},
-    {OpType::kNegativeLogLikelihoodLoss, 2, 3, 1, 1, Parse, Format, InferLikelihood, LikelihoodGradient},
-    {OpType::kNegativeLogLikelihoodLossGrad, 3, 4, 1, 1, Parse, Format, InferGrad, nullptr},
-    {OpType::kLossWeights, 1, 2, 1, 1, Parse, Format, InferWeights, nullptr},
+constexpr OpSchema kCrossEntropyFamily[] = {
+    {OpType::kSoftmaxCrossEntropyLoss, 2, 3, 1, 3, ParseCrossEntropy, FormatCrossEntropy, InferCrossEntropyLoss,
+     CrossEntropyGradient},
+    {OpType::kSoftmaxCrossEntropyLossGrad, 3, 5, 1, 1, ParseCrossEntropy, FormatCrossEntropy, InferCrossEntropyGrad,
+     nullptr},
+    {OpType::kNegativeLogLikelihoodLoss, 2, 3, 1, 1, ParseCrossEntropy, FormatCrossEntropy, InferLikelihood,
+     LikelihoodGradient},
+    {OpType::kNegativeLogLikelihoodLossGrad, 3, 4, 1, 1, ParseCrossEntropy, FormatCrossEntropy, InferCrossEntropyGrad,
+     nullptr},
+    {OpType::kLossWeights, 1, 2, 1, 1, ParseCrossEntropy, FormatCrossEntropy, InferWeights, nullptr},
 };
 
 }  // namespace
 
-absl::Span<const OpSchema> CrossEntropyFamily() { return kFamily; }
+absl::Span<const OpSchema> CrossEntropyFamily() { return kCrossEntropyFamily; }
 
 }  // namespace lockstep

@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
+absl::StatusOr<OpAttributes> ParseDropout(const RawAttributes& raw) {
   DropoutAttributes dropout;
   int64_t stream = 0;
   LS_RETURN_IF_ERROR(AttributeReader(raw)
@@ -22,7 +22,7 @@ absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
   return OpAttributes(dropout);
 }
 
-RawAttributes Format(const OpAttributes& attributes) {
+RawAttributes FormatDropout(const OpAttributes& attributes) {
   const auto& dropout = std::get<DropoutAttributes>(attributes);
   return {{"ratio", dropout.ratio},
           {"training_mode", int64_t{dropout.training_mode}},
@@ -35,19 +35,19 @@ absl::StatusOr<std::vector<ValueInfo>> InferDropout(const Node&, InputInfos inpu
   return std::vector<ValueInfo>{*inputs[0], {DType::kBool, inputs[0]->shape}};
 }
 
-absl::StatusOr<std::vector<ValueInfo>> InferTraining(const Node&, InputInfos inputs) {
+absl::StatusOr<std::vector<ValueInfo>> InferDropoutTraining(const Node&, InputInfos inputs) {
   LS_RETURN_IF_ERROR(CheckFloating(*inputs[0], "X"));
   LS_RETURN_IF_ERROR(CheckLike(*inputs[1], {DType::kI64, {4}}, "random"));
   return std::vector<ValueInfo>{*inputs[0], {DType::kBool, inputs[0]->shape}};
 }
 
-absl::StatusOr<std::vector<ValueInfo>> InferGrad(const Node&, InputInfos inputs) {
+absl::StatusOr<std::vector<ValueInfo>> InferDropoutGrad(const Node&, InputInfos inputs) {
   LS_RETURN_IF_ERROR(CheckFloating(*inputs[0], "dY"));
   LS_RETURN_IF_ERROR(CheckLike(*inputs[1], {DType::kBool, inputs[0]->shape}, "mask"));
   return std::vector<ValueInfo>{*inputs[0]};
 }
 
-absl::Status Gradient(GradientBuilder& b) {
+absl::Status DropoutGradient(GradientBuilder& b) {
   b.SetInputGradient(0, b.Emit("dX", OpType::kDropoutGrad, {b.OutputGradient(0), b.Output(1)}, b.node().attributes));
   return absl::OkStatus();
 }
@@ -58,14 +58,14 @@ absl::Status IdentityGradient(GradientBuilder& b) {
   return absl::OkStatus();
 }
 
-constexpr OpSchema kFamily[] = {
-    {OpType::kDropout, 1, 2, 1, 2, Parse, Format, InferDropout, IdentityGradient},
-    {OpType::kDropoutTraining, 2, 2, 2, 2, Parse, Format, InferTraining, Gradient},
-    {OpType::kDropoutGrad, 2, 2, 1, 1, Parse, Format, InferGrad, nullptr},
+constexpr OpSchema kDropoutFamily[] = {
+    {OpType::kDropout, 1, 2, 1, 2, ParseDropout, FormatDropout, InferDropout, IdentityGradient},
+    {OpType::kDropoutTraining, 2, 2, 2, 2, ParseDropout, FormatDropout, InferDropoutTraining, DropoutGradient},
+    {OpType::kDropoutGrad, 2, 2, 1, 1, ParseDropout, FormatDropout, InferDropoutGrad, nullptr},
 };
 
 }  // namespace
 
-absl::Span<const OpSchema> DropoutFamily() { return kFamily; }
+absl::Span<const OpSchema> DropoutFamily() { return kDropoutFamily; }
 
 }  // namespace lockstep

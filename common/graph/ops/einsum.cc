@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMaxOperands = 8;
 
-absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
+absl::StatusOr<OpAttributes> ParseEinsumAttributes(const RawAttributes& raw) {
   EinsumAttributes einsum;
   LS_RETURN_IF_ERROR(
       AttributeReader(raw).String("equation", &einsum.equation).Int("operand", &einsum.operand).Finish());
@@ -25,7 +25,7 @@ absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
   return OpAttributes(std::move(einsum));
 }
 
-RawAttributes Format(const OpAttributes& attributes) {
+RawAttributes FormatEinsum(const OpAttributes& attributes) {
   const auto& einsum = std::get<EinsumAttributes>(attributes);
   return {{"equation", einsum.equation}, {"operand", einsum.operand}};
 }
@@ -45,12 +45,12 @@ absl::StatusOr<EinsumTerms> TermsOf(const Node& node, InputInfos operands) {
   return terms;
 }
 
-absl::StatusOr<std::vector<ValueInfo>> Infer(const Node& node, InputInfos inputs) {
+absl::StatusOr<std::vector<ValueInfo>> InferEinsum(const Node& node, InputInfos inputs) {
   LS_ASSIGN_OR_RETURN(const EinsumTerms terms, TermsOf(node, inputs));
   return std::vector<ValueInfo>{{inputs[0]->dtype, terms.output_shape()}};
 }
 
-absl::StatusOr<std::vector<ValueInfo>> InferGrad(const Node& node, InputInfos inputs) {
+absl::StatusOr<std::vector<ValueInfo>> InferEinsumGrad(const Node& node, InputInfos inputs) {
   LS_ASSIGN_OR_RETURN(const EinsumTerms terms, TermsOf(node, inputs.subspan(1)));
   LS_RETURN_IF_ERROR(CheckLike(*inputs[0], {inputs[1]->dtype, terms.output_shape()}, "dY"));
   const auto operand = static_cast<size_t>(std::get<EinsumAttributes>(node.attributes).operand);
@@ -59,7 +59,7 @@ absl::StatusOr<std::vector<ValueInfo>> InferGrad(const Node& node, InputInfos in
   return std::vector<ValueInfo>{*inputs[1 + operand]};
 }
 
-absl::Status Gradient(GradientBuilder& b) {
+absl::Status EinsumGradient(GradientBuilder& b) {
   auto einsum = std::get<EinsumAttributes>(b.node().attributes);
   for (size_t i = 0; i < b.node().inputs.size(); ++i) {
     if (!b.Needs(i)) continue;
@@ -71,13 +71,13 @@ absl::Status Gradient(GradientBuilder& b) {
   return absl::OkStatus();
 }
 
-constexpr OpSchema kFamily[] = {
-    {OpType::kEinsum, 1, kMaxOperands, 1, 1, Parse, Format, Infer, Gradient},
-    {OpType::kEinsumGrad, 2, kMaxOperands + 1, 1, 1, Parse, Format, InferGrad, nullptr},
+constexpr OpSchema kEinsumFamily[] = {
+    {OpType::kEinsum, 1, kMaxOperands, 1, 1, ParseEinsumAttributes, FormatEinsum, InferEinsum, EinsumGradient},
+    {OpType::kEinsumGrad, 2, kMaxOperands + 1, 1, 1, ParseEinsumAttributes, FormatEinsum, InferEinsumGrad, nullptr},
 };
 
 }  // namespace
 
-absl::Span<const OpSchema> EinsumFamily() { return kFamily; }
+absl::Span<const OpSchema> EinsumFamily() { return kEinsumFamily; }
 
 }  // namespace lockstep

@@ -183,7 +183,7 @@ constexpr OpSchema OperandGradients(OpType type) {
   return {type, 3, 3, 1, 2, ParseNoAttributes, FormatNoAttributes, InferOperandGradients, nullptr};
 }
 
-constexpr OpSchema kFamily[] = {
+constexpr OpSchema kElementwiseFamily[] = {
     Binary(OpType::kAdd, AddGradient),
     Binary(OpType::kSub, SubGradient),
     Binary(OpType::kMul, MulGradient),
@@ -200,6 +200,6 @@ constexpr OpSchema kFamily[] = {
 
 }  // namespace
 
-absl::Span<const OpSchema> ElementwiseFamily() { return kFamily; }
+absl::Span<const OpSchema> ElementwiseFamily() { return kElementwiseFamily; }
 
 }  // namespace lockstep

@@ -10,27 +10,27 @@
 namespace lockstep {
 namespace {
 
-absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
+absl::StatusOr<OpAttributes> ParseGather(const RawAttributes& raw) {
   GatherAttributes gather;
   LS_RETURN_IF_ERROR(AttributeReader(raw).Int("axis", &gather.axis).Ints("input_shape", &gather.input_shape).Finish());
   return OpAttributes(std::move(gather));
 }
 
-RawAttributes Format(const OpAttributes& attributes) {
+RawAttributes FormatGather(const OpAttributes& attributes) {
   const auto& gather = std::get<GatherAttributes>(attributes);
   RawAttributes raw = {{"axis", gather.axis}};
   if (!gather.input_shape.empty()) raw.emplace("input_shape", gather.input_shape);
   return raw;
 }
 
-absl::StatusOr<OpAttributes> ParseNd(const RawAttributes& raw) {
+absl::StatusOr<OpAttributes> ParseGatherNd(const RawAttributes& raw) {
   GatherNdAttributes gather;
   LS_RETURN_IF_ERROR(
       AttributeReader(raw).Int("batch_dims", &gather.batch_dims).Ints("input_shape", &gather.input_shape).Finish());
   return OpAttributes(std::move(gather));
 }
 
-RawAttributes FormatNd(const OpAttributes& attributes) {
+RawAttributes FormatGatherNd(const OpAttributes& attributes) {
   const auto& gather = std::get<GatherNdAttributes>(attributes);
   RawAttributes raw = {{"batch_dims", gather.batch_dims}};
   if (!gather.input_shape.empty()) raw.emplace("input_shape", gather.input_shape);
@@ -38,7 +38,8 @@ RawAttributes FormatNd(const OpAttributes& attributes) {
 }
 
 // The shape of Y for X of shape `from` and indices of shape `indices`.
-using OutputShape = absl::StatusOr<Shape> (*)(const OpAttributes& attributes, const Shape& from, const Shape& indices);
+using GatherOutputShape = absl::StatusOr<Shape> (*)(const OpAttributes& attributes, const Shape& from,
+                                                    const Shape& indices);
 
 absl::StatusOr<Shape> GatherShape(const OpAttributes& attributes, const Shape& from, const Shape& indices) {
   LS_ASSIGN_OR_RETURN(const int64_t axis,
@@ -64,15 +65,15 @@ absl::StatusOr<Shape> GatherNdShape(const OpAttributes& attributes, const Shape&
   return shape;
 }
 
-template <OutputShape output_shape>
-absl::StatusOr<std::vector<ValueInfo>> Infer(const Node& node, InputInfos inputs) {
+template <GatherOutputShape output_shape>
+absl::StatusOr<std::vector<ValueInfo>> InferGather(const Node& node, InputInfos inputs) {
   LS_RETURN_IF_ERROR(CheckIndices(*inputs[1], "indices"));
   LS_ASSIGN_OR_RETURN(Shape shape, output_shape(node.attributes, inputs[0]->shape, inputs[1]->shape));
   return std::vector<ValueInfo>{{inputs[0]->dtype, std::move(shape)}};
 }
 
-template <OutputShape output_shape, typename Attributes>
-absl::StatusOr<std::vector<ValueInfo>> InferGrad(const Node& node, InputInfos inputs) {
+template <GatherOutputShape output_shape, typename Attributes>
+absl::StatusOr<std::vector<ValueInfo>> InferGatherGrad(const Node& node, InputInfos inputs) {
   const Shape& from = std::get<Attributes>(node.attributes).input_shape;
   LS_RETURN_IF_ERROR(CheckFloating(*inputs[0], "dY"));
   LS_RETURN_IF_ERROR(CheckIndices(*inputs[1], "indices"));
@@ -83,22 +84,26 @@ absl::StatusOr<std::vector<ValueInfo>> InferGrad(const Node& node, InputInfos in
 }
 
 template <OpType kGrad, typename Attributes>
-absl::Status Gradient(GradientBuilder& b) {
+absl::Status GatherGradient(GradientBuilder& b) {
   auto gather = std::get<Attributes>(b.node().attributes);
   gather.input_shape = b.InputInfo(0).shape;
   if (b.Needs(0)) b.SetInputGradient(0, b.Emit("d0", kGrad, {b.OutputGradient(0), b.Input(1)}, std::move(gather)));
   return absl::OkStatus();
 }
 
-constexpr OpSchema kFamily[] = {
-    {OpType::kGather, 2, 2, 1, 1, Parse, Format, Infer<GatherShape>, Gradient<OpType::kGatherGrad, GatherAttributes>},
-    {OpType::kGatherElements, 2, 2, 1, 1, Parse, Format, Infer<GatherElementsShape>,
-     Gradient<OpType::kGatherElementsGrad, GatherAttributes>},
-    {OpType::kGatherND, 2, 2, 1, 1, ParseNd, FormatNd, Infer<GatherNdShape>,
-     Gradient<OpType::kGatherNDGrad, GatherNdAttributes>},
-    {OpType::kGatherGrad, 2, 2, 1, 1, Parse, Format, InferGrad<GatherShape, GatherAttributes>, nullptr},
-    {OpType::kGatherElementsGrad, 2, 2, 1, 1, Parse, Format, InferGrad<GatherElementsShape, GatherAttributes>, nullptr},
-    {OpType::kGatherNDGrad, 2, 2, 1, 1, ParseNd, FormatNd, InferGrad<GatherNdShape, GatherNdAttributes>, nullptr},
+constexpr OpSchema kGatherFamily[] = {
+    {OpType::kGather, 2, 2, 1, 1, ParseGather, FormatGather, InferGather<GatherShape>,
+     GatherGradient<OpType::kGatherGrad, GatherAttributes>},
+    {OpType::kGatherElements, 2, 2, 1, 1, ParseGather, FormatGather, InferGather<GatherElementsShape>,
+     GatherGradient<OpType::kGatherElementsGrad, GatherAttributes>},
+    {OpType::kGatherND, 2, 2, 1, 1, ParseGatherNd, FormatGatherNd, InferGather<GatherNdShape>,
+     GatherGradient<OpType::kGatherNDGrad, GatherNdAttributes>},
+    {OpType::kGatherGrad, 2, 2, 1, 1, ParseGather, FormatGather, InferGatherGrad<GatherShape, GatherAttributes>,
+     nullptr},
+    {OpType::kGatherElementsGrad, 2, 2, 1, 1, ParseGather, FormatGather,
+     InferGatherGrad<GatherElementsShape, GatherAttributes>, nullptr},
+    {OpType::kGatherNDGrad, 2, 2, 1, 1, ParseGatherNd, FormatGatherNd,
+     InferGatherGrad<GatherNdShape, GatherNdAttributes>, nullptr},
 };
 
 }  // namespace
@@ -125,6 +130,6 @@ absl::Status CheckCoordinates(const Shape& from, const Shape& indices, int64_t b
                                                  "coordinates, 1 to as many as the tensor has left"));
 }
 
-absl::Span<const OpSchema> GatherFamily() { return kFamily; }
+absl::Span<const OpSchema> GatherFamily() { return kGatherFamily; }
 
 }  // namespace lockstep

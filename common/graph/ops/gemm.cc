@@ -178,7 +178,7 @@ absl::Status MatMulGradient(GradientBuilder& b) {
   return absl::OkStatus();
 }
 
-constexpr OpSchema kFamily[] = {
+constexpr OpSchema kGemmFamily[] = {
     {OpType::kGemm, 2, 3, 1, 1, ParseGemm, FormatGemm, InferGemm, GemmGradient},
     {OpType::kMatMul, 2, 2, 1, 1, ParseNoAttributes, FormatNoAttributes, InferMatMul, MatMulGradient},
     {OpType::kBatchMatMul, 2, 2, 1, 1, ParseBatchMatMul, FormatBatchMatMul, InferBatchMatMul, BatchMatMulGradient},
@@ -186,6 +186,6 @@ constexpr OpSchema kFamily[] = {
 
 }  // namespace
 
-absl::Span<const OpSchema> GemmFamily() { return kFamily; }
+absl::Span<const OpSchema> GemmFamily() { return kGemmFamily; }
 
 }  // namespace lockstep

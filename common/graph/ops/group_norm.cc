@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
+absl::StatusOr<OpAttributes> ParseGroupNorm(const RawAttributes& raw) {
   GroupNormAttributes norm;
   // The element type of the statistics; they are computed in double whatever it says.
   int64_t stash_type = 1;
@@ -24,13 +24,13 @@ absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
   return OpAttributes(norm);
 }
 
-RawAttributes Format(const OpAttributes& attributes) {
+RawAttributes FormatGroupNorm(const OpAttributes& attributes) {
   const auto& norm = std::get<GroupNormAttributes>(attributes);
   return {{"num_groups", norm.num_groups}, {"epsilon", norm.epsilon}};
 }
 
 // What scale and bias of X look like.
-absl::StatusOr<ValueInfo> PerChannel(const Node& node, const ValueInfo& x) {
+absl::StatusOr<ValueInfo> GroupNormChannels(const Node& node, const ValueInfo& x) {
   LS_RETURN_IF_ERROR(CheckFloating(x, "X"));
   if (x.shape.size() < 2) {
     return absl::InvalidArgumentError(
@@ -43,8 +43,8 @@ absl::StatusOr<ValueInfo> PerChannel(const Node& node, const ValueInfo& x) {
   return ValueInfo{x.dtype, {x.shape[1]}};
 }
 
-absl::StatusOr<std::vector<ValueInfo>> InferNorm(const Node& node, InputInfos inputs) {
-  LS_ASSIGN_OR_RETURN(const ValueInfo channel, PerChannel(node, *inputs[0]));
+absl::StatusOr<std::vector<ValueInfo>> InferInGroups(const Node& node, InputInfos inputs) {
+  LS_ASSIGN_OR_RETURN(const ValueInfo channel, GroupNormChannels(node, *inputs[0]));
   LS_RETURN_IF_ERROR(CheckLike(*inputs[1], channel, "scale"));
   LS_RETURN_IF_ERROR(CheckLike(*inputs[2], channel, "bias"));
   return std::vector<ValueInfo>{*inputs[0]};
@@ -54,24 +54,24 @@ absl::StatusOr<std::vector<ValueInfo>> InferGroupNorm(const Node& node, InputInf
   if (std::get<GroupNormAttributes>(node.attributes).num_groups == 0) {
     return absl::InvalidArgumentError("num_groups is missing");
   }
-  return InferNorm(node, inputs);
+  return InferInGroups(node, inputs);
 }
 
 absl::StatusOr<std::vector<ValueInfo>> InferInstanceNorm(const Node& node, InputInfos inputs) {
   if (std::get<GroupNormAttributes>(node.attributes).num_groups != 0) {
     return absl::InvalidArgumentError("num_groups belongs to GroupNormalization");
   }
-  return InferNorm(node, inputs);
+  return InferInGroups(node, inputs);
 }
 
-absl::StatusOr<std::vector<ValueInfo>> InferGrad(const Node& node, InputInfos inputs) {
-  LS_ASSIGN_OR_RETURN(const ValueInfo channel, PerChannel(node, *inputs[1]));
+absl::StatusOr<std::vector<ValueInfo>> InferGroupNormGrad(const Node& node, InputInfos inputs) {
+  LS_ASSIGN_OR_RETURN(const ValueInfo channel, GroupNormChannels(node, *inputs[1]));
   LS_RETURN_IF_ERROR(CheckLike(*inputs[0], *inputs[1], "dY"));
   LS_RETURN_IF_ERROR(CheckLike(*inputs[2], channel, "scale"));
   return std::vector<ValueInfo>{*inputs[1], channel, channel};
 }
 
-absl::Status Gradient(GradientBuilder& b) {
+absl::Status GroupNormGradient(GradientBuilder& b) {
   const std::vector<std::string> grads =
       b.EmitMany("dX", OpType::kGroupNormGrad, {b.OutputGradient(0), b.Input(0), b.Input(1)}, {"dX", "dScale", "dBias"},
                  b.node().attributes);
@@ -81,14 +81,14 @@ absl::Status Gradient(GradientBuilder& b) {
   return absl::OkStatus();
 }
 
-constexpr OpSchema kFamily[] = {
-    {OpType::kGroupNormalization, 3, 3, 1, 1, Parse, Format, InferGroupNorm, Gradient},
-    {OpType::kInstanceNormalization, 3, 3, 1, 1, Parse, Format, InferInstanceNorm, Gradient},
-    {OpType::kGroupNormGrad, 3, 3, 3, 3, Parse, Format, InferGrad, nullptr},
+constexpr OpSchema kGroupNormFamily[] = {
+    {OpType::kGroupNormalization, 3, 3, 1, 1, ParseGroupNorm, FormatGroupNorm, InferGroupNorm, GroupNormGradient},
+    {OpType::kInstanceNormalization, 3, 3, 1, 1, ParseGroupNorm, FormatGroupNorm, InferInstanceNorm, GroupNormGradient},
+    {OpType::kGroupNormGrad, 3, 3, 3, 3, ParseGroupNorm, FormatGroupNorm, InferGroupNormGrad, nullptr},
 };
 
 }  // namespace
 
-absl::Span<const OpSchema> GroupNormFamily() { return kFamily; }
+absl::Span<const OpSchema> GroupNormFamily() { return kGroupNormFamily; }
 
 }  // namespace lockstep

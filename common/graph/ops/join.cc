@@ -142,13 +142,13 @@ absl::Status SplitGradient(GradientBuilder& b) {
   return absl::OkStatus();
 }
 
-constexpr OpSchema kFamily[] = {
+constexpr OpSchema kJoinFamily[] = {
     {OpType::kConcat, 1, kMostParts, 1, 1, ParseConcat, FormatConcat, InferConcat, ConcatGradient},
     {OpType::kSplit, 1, 1, 1, kMostParts, ParseSplit, FormatSplit, InferSplit, SplitGradient},
 };
 
 }  // namespace
 
-absl::Span<const OpSchema> JoinFamily() { return kFamily; }
+absl::Span<const OpSchema> JoinFamily() { return kJoinFamily; }
 
 }  // namespace lockstep

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
+absl::StatusOr<OpAttributes> ParseLayerNorm(const RawAttributes& raw) {
   LayerNormAttributes norm;
   // The element type of the statistics; they are computed in double and returned in X's type whatever it says.
   int64_t stash_type = 1;
@@ -24,7 +24,7 @@ absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
   return OpAttributes(norm);
 }
 
-RawAttributes Format(const OpAttributes& attributes) {
+RawAttributes FormatLayerNorm(const OpAttributes& attributes) {
   const auto& norm = std::get<LayerNormAttributes>(attributes);
   return {{"axis", norm.axis}, {"epsilon", norm.epsilon}};
 }
@@ -96,15 +96,15 @@ absl::Status RmsNormGradient(GradientBuilder& b) {
   return absl::OkStatus();
 }
 
-constexpr OpSchema kFamily[] = {
-    {OpType::kLayerNormalization, 2, 3, 1, 3, Parse, Format, InferLayerNorm, LayerNormGradient},
-    {OpType::kRmsNormalization, 2, 2, 1, 1, Parse, Format, InferRmsNorm, RmsNormGradient},
-    {OpType::kLayerNormGrad, 5, 6, 3, 3, Parse, Format, InferLayerNormGrad, nullptr},
-    {OpType::kRmsNormGrad, 3, 4, 2, 2, Parse, Format, InferRmsNormGrad, nullptr},
+constexpr OpSchema kLayerNormFamily[] = {
+    {OpType::kLayerNormalization, 2, 3, 1, 3, ParseLayerNorm, FormatLayerNorm, InferLayerNorm, LayerNormGradient},
+    {OpType::kRmsNormalization, 2, 2, 1, 1, ParseLayerNorm, FormatLayerNorm, InferRmsNorm, RmsNormGradient},
+    {OpType::kLayerNormGrad, 5, 6, 3, 3, ParseLayerNorm, FormatLayerNorm, InferLayerNormGrad, nullptr},
+    {OpType::kRmsNormGrad, 3, 4, 2, 2, ParseLayerNorm, FormatLayerNorm, InferRmsNormGrad, nullptr},
 };
 
 }  // namespace
 
-absl::Span<const OpSchema> LayerNormFamily() { return kFamily; }
+absl::Span<const OpSchema> LayerNormFamily() { return kLayerNormFamily; }
 
 }  // namespace lockstep

@@ -109,7 +109,7 @@ constexpr OpSchema Logic(OpType type, int operands) {
   return {type, operands, operands, 1, 1, ParseNoAttributes, FormatNoAttributes, InferLogic, nullptr};
 }
 
-constexpr OpSchema kFamily[] = {
+constexpr OpSchema kLogicFamily[] = {
     Comparison(OpType::kEqual),
     Comparison(OpType::kGreater),
     Comparison(OpType::kGreaterOrEqual),
@@ -128,6 +128,6 @@ constexpr OpSchema kFamily[] = {
 
 }  // namespace
 
-absl::Span<const OpSchema> LogicFamily() { return kFamily; }
+absl::Span<const OpSchema> LogicFamily() { return kLogicFamily; }
 
 }  // namespace lockstep

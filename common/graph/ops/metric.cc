@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
+absl::StatusOr<OpAttributes> ParseMetric(const RawAttributes& raw) {
   CountCorrectAttributes count;
   int64_t ignore = 0;
   AttributeReader reader(raw);
@@ -18,13 +18,13 @@ absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
   return OpAttributes(count);
 }
 
-RawAttributes Format(const OpAttributes& attributes) {
+RawAttributes FormatMetric(const OpAttributes& attributes) {
   const auto& count = std::get<CountCorrectAttributes>(attributes);
   if (!count.ignore_index.has_value()) return {};
   return {{"ignore_index", *count.ignore_index}};
 }
 
-absl::StatusOr<std::vector<ValueInfo>> Infer(const Node&, InputInfos inputs) {
+absl::StatusOr<std::vector<ValueInfo>> InferMetric(const Node&, InputInfos inputs) {
   LS_RETURN_IF_ERROR(CheckFloating(*inputs[0], "scores"));
   LS_RETURN_IF_ERROR(CheckIndices(*inputs[1], "labels"));
   if (inputs[0]->shape.size() < 2) {
@@ -38,12 +38,12 @@ absl::StatusOr<std::vector<ValueInfo>> Infer(const Node&, InputInfos inputs) {
   return std::vector<ValueInfo>(3, {DType::kI64, {}});
 }
 
-constexpr OpSchema kFamily[] = {
-    {OpType::kCountCorrect, 3, 3, 3, 3, Parse, Format, Infer, nullptr},
+constexpr OpSchema kMetricFamily[] = {
+    {OpType::kCountCorrect, 3, 3, 3, 3, ParseMetric, FormatMetric, InferMetric, nullptr},
 };
 
 }  // namespace
 
-absl::Span<const OpSchema> MetricFamily() { return kFamily; }
+absl::Span<const OpSchema> MetricFamily() { return kMetricFamily; }
 
 }  // namespace lockstep

@@ -13,11 +13,11 @@ namespace lockstep {
 namespace {
 
 // In the order of PadMode.
-constexpr std::array<absl::string_view, 4> kModes = {"constant", "reflect", "edge", "wrap"};
+constexpr std::array<absl::string_view, 4> kPadModes = {"constant", "reflect", "edge", "wrap"};
 
 absl::StatusOr<OpAttributes> ParsePad(const RawAttributes& raw) {
   PadAttributes pad;
-  std::string mode(kModes[0]);
+  std::string mode(kPadModes[0]);
   LS_RETURN_IF_ERROR(AttributeReader(raw)
                          .Ints("pads", &pad.pads)
                          .Ints("axes", &pad.axes)
@@ -25,11 +25,11 @@ absl::StatusOr<OpAttributes> ParsePad(const RawAttributes& raw) {
                          .Float("value", &pad.value)
                          .Ints("input_shape", &pad.input_shape)
                          .Finish());
-  const auto* found = std::find(kModes.begin(), kModes.end(), mode);
-  if (found == kModes.end()) {
+  const auto* found = std::find(kPadModes.begin(), kPadModes.end(), mode);
+  if (found == kPadModes.end()) {
     return absl::InvalidArgumentError(absl::StrCat("mode '", mode, "' is neither constant, reflect, edge nor wrap"));
   }
-  pad.mode = static_cast<PadMode>(found - kModes.begin());
+  pad.mode = static_cast<PadMode>(found - kPadModes.begin());
   return OpAttributes(std::move(pad));
 }
 
@@ -37,7 +37,7 @@ RawAttributes FormatPad(const OpAttributes& attributes) {
   const auto& pad = std::get<PadAttributes>(attributes);
   RawAttributes raw = {{"pads", pad.pads},
                        {"axes", pad.axes},
-                       {"mode", std::string(kModes[static_cast<size_t>(pad.mode)])},
+                       {"mode", std::string(kPadModes[static_cast<size_t>(pad.mode)])},
                        {"value", pad.value}};
   if (!pad.input_shape.empty()) raw.emplace("input_shape", pad.input_shape);
   return raw;
@@ -65,7 +65,7 @@ absl::StatusOr<int64_t> PaddedExtent(const PadAttributes& pad, PadRange range, i
   if (result < 0 || (continues && (left < 0 || (left == 0 && result > 0)))) {
     return absl::InvalidArgumentError(absl::StrCat("an axis of ", extent, " elements cannot be padded by ",
                                                    range.before, " and ", range.behind, " in mode ",
-                                                   kModes[static_cast<size_t>(pad.mode)]));
+                                                   kPadModes[static_cast<size_t>(pad.mode)]));
   }
   return result;
 }
@@ -169,7 +169,7 @@ absl::Status TileGradient(GradientBuilder& b) {
   return absl::OkStatus();
 }
 
-constexpr OpSchema kFamily[] = {
+constexpr OpSchema kPadFamily[] = {
     {OpType::kPad, 1, 1, 1, 1, ParsePad, FormatPad, InferPad, PadGradient},
     {OpType::kPadGrad, 1, 1, 1, 1, ParsePad, FormatPad, InferPadGrad, nullptr},
     {OpType::kTile, 1, 1, 1, 1, ParseTile, FormatTile, InferTile, TileGradient},
@@ -177,6 +177,6 @@ constexpr OpSchema kFamily[] = {
 
 }  // namespace
 
-absl::Span<const OpSchema> PadFamily() { return kFamily; }
+absl::Span<const OpSchema> PadFamily() { return kPadFamily; }
 
 }  // namespace lockstep

@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
+absl::StatusOr<OpAttributes> ParsePool(const RawAttributes& raw) {
   PoolAttributes pool;
   AttributeReader reader(raw);
   // How ONNX numbers the indices of a second output, which the canonical form does not have.
@@ -40,7 +40,7 @@ absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
   return OpAttributes(std::move(pool));
 }
 
-RawAttributes Format(const OpAttributes& attributes) {
+RawAttributes FormatPool(const OpAttributes& attributes) {
   const auto& pool = std::get<PoolAttributes>(attributes);
   RawAttributes raw = {{"kernel_shape", pool.kernel_shape},
                        {"strides", pool.strides},
@@ -52,7 +52,7 @@ RawAttributes Format(const OpAttributes& attributes) {
   return raw;
 }
 
-absl::StatusOr<Shape> OutputShape(const PoolAttributes& pool, const Shape& input) {
+absl::StatusOr<Shape> PoolOutputShape(const PoolAttributes& pool, const Shape& input) {
   const size_t rank = pool.kernel_shape.size();
   if (input.size() != 2 + rank) {
     return absl::InvalidArgumentError(absl::StrCat("input has shape ", ShapeString(input), "; pooling with kernel ",
@@ -71,7 +71,7 @@ absl::StatusOr<Shape> OutputShape(const PoolAttributes& pool, const Shape& input
 
 absl::StatusOr<std::vector<ValueInfo>> InferMaxPool(const Node& node, InputInfos inputs) {
   LS_RETURN_IF_ERROR(CheckNumber(*inputs[0], "X"));
-  LS_ASSIGN_OR_RETURN(Shape shape, OutputShape(std::get<PoolAttributes>(node.attributes), inputs[0]->shape));
+  LS_ASSIGN_OR_RETURN(Shape shape, PoolOutputShape(std::get<PoolAttributes>(node.attributes), inputs[0]->shape));
   return std::vector<ValueInfo>{{inputs[0]->dtype, std::move(shape)}};
 }
 
@@ -96,7 +96,7 @@ absl::StatusOr<std::vector<ValueInfo>> InferWithArgmax(const Node& node, InputIn
 absl::StatusOr<std::vector<ValueInfo>> InferAverageGrad(const Node& node, InputInfos inputs) {
   const auto& pool = std::get<PoolAttributes>(node.attributes);
   LS_RETURN_IF_ERROR(CheckFloating(*inputs[0], "dY"));
-  LS_ASSIGN_OR_RETURN(const Shape shape, OutputShape(pool, pool.input_shape));
+  LS_ASSIGN_OR_RETURN(const Shape shape, PoolOutputShape(pool, pool.input_shape));
   LS_RETURN_IF_ERROR(CheckLike(*inputs[0], {inputs[0]->dtype, shape}, "dY"));
   return std::vector<ValueInfo>{{inputs[0]->dtype, pool.input_shape}};
 }
@@ -140,25 +140,25 @@ absl::Status GlobalMaxGradient(GradientBuilder& b) {
   return absl::OkStatus();
 }
 
-absl::Status Gradient(GradientBuilder& b) {
+absl::Status PoolGradient(GradientBuilder& b) {
   auto pool = std::get<PoolAttributes>(b.node().attributes);
   pool.input_shape = b.InputInfo(0).shape;
   b.SetInputGradient(0, b.Emit("dX", OpType::kMaxPoolGrad, {b.OutputGradient(0), b.Output(1)}, pool));
   return absl::OkStatus();
 }
 
-constexpr OpSchema kFamily[] = {
-    {OpType::kMaxPool, 1, 1, 1, 1, Parse, Format, InferMaxPool, nullptr},
-    {OpType::kAveragePool, 1, 1, 1, 1, Parse, Format, InferAveragePool, AverageGradient},
+constexpr OpSchema kPoolFamily[] = {
+    {OpType::kMaxPool, 1, 1, 1, 1, ParsePool, FormatPool, InferMaxPool, nullptr},
+    {OpType::kAveragePool, 1, 1, 1, 1, ParsePool, FormatPool, InferAveragePool, AverageGradient},
     {OpType::kGlobalAveragePool, 1, 1, 1, 1, ParseNoAttributes, FormatNoAttributes, InferGlobal, GlobalAverageGradient},
     {OpType::kGlobalMaxPool, 1, 1, 1, 1, ParseNoAttributes, FormatNoAttributes, InferGlobal, GlobalMaxGradient},
-    {OpType::kMaxPoolWithArgmax, 1, 1, 2, 2, Parse, Format, InferWithArgmax, Gradient},
-    {OpType::kMaxPoolGrad, 2, 2, 1, 1, Parse, Format, InferMaxGrad, nullptr},
-    {OpType::kAveragePoolGrad, 1, 1, 1, 1, Parse, Format, InferAverageGrad, nullptr},
+    {OpType::kMaxPoolWithArgmax, 1, 1, 2, 2, ParsePool, FormatPool, InferWithArgmax, PoolGradient},
+    {OpType::kMaxPoolGrad, 2, 2, 1, 1, ParsePool, FormatPool, InferMaxGrad, nullptr},
+    {OpType::kAveragePoolGrad, 1, 1, 1, 1, ParsePool, FormatPool, InferAverageGrad, nullptr},
 };
 
 }  // namespace
 
-absl::Span<const OpSchema> PoolFamily() { return kFamily; }
+absl::Span<const OpSchema> PoolFamily() { return kPoolFamily; }
 
 }  // namespace lockstep

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
+absl::StatusOr<OpAttributes> ParseRandomLike(const RawAttributes& raw) {
   RandomLikeAttributes random;
   int64_t dtype = OnnxNumber(random.dtype);
   int64_t stream = 0;
@@ -29,7 +29,7 @@ absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
   return OpAttributes(random);
 }
 
-RawAttributes Format(const OpAttributes& attributes) {
+RawAttributes FormatRandomLike(const OpAttributes& attributes) {
   const auto& random = std::get<RandomLikeAttributes>(attributes);
   RawAttributes raw = {{"a", random.a},
                        {"b", random.b},
@@ -54,7 +54,7 @@ absl::StatusOr<Shape> ShapeOf(const RandomLikeAttributes& random, const ValueInf
   return shape;
 }
 
-absl::StatusOr<std::vector<ValueInfo>> Infer(const Node& node, InputInfos inputs) {
+absl::StatusOr<std::vector<ValueInfo>> InferRandomLike(const Node& node, InputInfos inputs) {
   const auto& random = std::get<RandomLikeAttributes>(node.attributes);
   LS_ASSIGN_OR_RETURN(Shape shape, ShapeOf(random, inputs[0]));
   const ValueInfo drawn{random.dtype, std::move(shape)};
@@ -70,13 +70,13 @@ absl::StatusOr<std::vector<ValueInfo>> Infer(const Node& node, InputInfos inputs
 
 absl::Status NoGradient(GradientBuilder&) { return absl::OkStatus(); }
 
-constexpr OpSchema kFamily[] = {
-    {OpType::kUniformLike, 0, 2, 1, 1, Parse, Format, Infer, NoGradient},
-    {OpType::kNormalLike, 0, 2, 1, 1, Parse, Format, Infer, NoGradient},
+constexpr OpSchema kRandomLikeFamily[] = {
+    {OpType::kUniformLike, 0, 2, 1, 1, ParseRandomLike, FormatRandomLike, InferRandomLike, NoGradient},
+    {OpType::kNormalLike, 0, 2, 1, 1, ParseRandomLike, FormatRandomLike, InferRandomLike, NoGradient},
 };
 
 }  // namespace
 
-absl::Span<const OpSchema> RandomLikeFamily() { return kFamily; }
+absl::Span<const OpSchema> RandomLikeFamily() { return kRandomLikeFamily; }
 
 }  // namespace lockstep

@@ -99,7 +99,7 @@ absl::Status TopKGradient(GradientBuilder& b) {
   return absl::OkStatus();
 }
 
-constexpr OpSchema kFamily[] = {
+constexpr OpSchema kRankingFamily[] = {
     {OpType::kArgMax, 1, 1, 1, 1, ParseArg, FormatArg, InferArg, nullptr},
     {OpType::kArgMin, 1, 1, 1, 1, ParseArg, FormatArg, InferArg, nullptr},
     {OpType::kTopK, 1, 1, 2, 2, ParseTopK, FormatTopK, InferTopK, TopKGradient},
@@ -108,6 +108,6 @@ constexpr OpSchema kFamily[] = {
 
 }  // namespace
 
-absl::Span<const OpSchema> RankingFamily() { return kFamily; }
+absl::Span<const OpSchema> RankingFamily() { return kRankingFamily; }
 
 }  // namespace lockstep

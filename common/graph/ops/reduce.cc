@@ -12,15 +12,15 @@ namespace {
 constexpr struct {
   ReduceKind kind;
   const char* name;
-} kKinds[] = {{ReduceKind::kMax, "max"},
-              {ReduceKind::kMin, "min"},
-              {ReduceKind::kFirstMax, "first_max"},
-              {ReduceKind::kProd, "prod"},
-              {ReduceKind::kL1, "l1"},
-              {ReduceKind::kL2, "l2"},
-              {ReduceKind::kLogSum, "log_sum"},
-              {ReduceKind::kLogSumExp, "log_sum_exp"},
-              {ReduceKind::kSumSquare, "sum_square"}};
+} kReduceKinds[] = {{ReduceKind::kMax, "max"},
+                    {ReduceKind::kMin, "min"},
+                    {ReduceKind::kFirstMax, "first_max"},
+                    {ReduceKind::kProd, "prod"},
+                    {ReduceKind::kL1, "l1"},
+                    {ReduceKind::kL2, "l2"},
+                    {ReduceKind::kLogSum, "log_sum"},
+                    {ReduceKind::kLogSumExp, "log_sum_exp"},
+                    {ReduceKind::kSumSquare, "sum_square"}};
 
 AttributeReader& ReadReduce(AttributeReader& reader, ReduceAttributes* reduce) {
   return reader.Ints("axes", &reduce->axes)
@@ -34,21 +34,23 @@ RawAttributes FormatReduce(const ReduceAttributes& reduce) {
           {"noop_with_empty_axes", int64_t{reduce.noop_with_empty_axes}}};
 }
 
-absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
+absl::StatusOr<OpAttributes> ParseReduce(const RawAttributes& raw) {
   ReduceAttributes reduce;
   AttributeReader reader(raw);
   LS_RETURN_IF_ERROR(ReadReduce(reader, &reduce).Finish());
   return OpAttributes(std::move(reduce));
 }
 
-RawAttributes Format(const OpAttributes& attributes) { return FormatReduce(std::get<ReduceAttributes>(attributes)); }
+RawAttributes FormatReduce(const OpAttributes& attributes) {
+  return FormatReduce(std::get<ReduceAttributes>(attributes));
+}
 
 absl::StatusOr<OpAttributes> ParseGrad(const RawAttributes& raw) {
   ReduceGradAttributes grad;
   std::string of = "max";
   AttributeReader reader(raw);
   LS_RETURN_IF_ERROR(ReadReduce(reader.String("of", &of), &grad.reduce).Finish());
-  for (const auto& row : kKinds) {
+  for (const auto& row : kReduceKinds) {
     if (of == row.name) {
       grad.of = row.kind;
       return OpAttributes(std::move(grad));
@@ -60,7 +62,7 @@ absl::StatusOr<OpAttributes> ParseGrad(const RawAttributes& raw) {
 RawAttributes FormatGrad(const OpAttributes& attributes) {
   const auto& grad = std::get<ReduceGradAttributes>(attributes);
   RawAttributes raw = FormatReduce(grad.reduce);
-  raw.emplace("of", std::string(kKinds[static_cast<size_t>(grad.of)].name));
+  raw.emplace("of", std::string(kReduceKinds[static_cast<size_t>(grad.of)].name));
   return raw;
 }
 
@@ -85,7 +87,7 @@ absl::StatusOr<Shape> ReducedShape(const ReduceAttributes& reduce, const Shape& 
   return shape;
 }
 
-absl::StatusOr<std::vector<ValueInfo>> Infer(const Node& node, InputInfos inputs) {
+absl::StatusOr<std::vector<ValueInfo>> InferReduce(const Node& node, InputInfos inputs) {
   LS_RETURN_IF_ERROR(CheckNumber(*inputs[0], "X"));
   LS_ASSIGN_OR_RETURN(Shape shape, ReducedShape(std::get<ReduceAttributes>(node.attributes), inputs[0]->shape));
   return std::vector<ValueInfo>{{inputs[0]->dtype, std::move(shape)}};
@@ -94,10 +96,10 @@ absl::StatusOr<std::vector<ValueInfo>> Infer(const Node& node, InputInfos inputs
 // Roots and logarithms.
 absl::StatusOr<std::vector<ValueInfo>> InferFloating(const Node& node, InputInfos inputs) {
   LS_RETURN_IF_ERROR(CheckFloating(*inputs[0], "X"));
-  return Infer(node, inputs);
+  return InferReduce(node, inputs);
 }
 
-absl::StatusOr<std::vector<ValueInfo>> InferGrad(const Node& node, InputInfos inputs) {
+absl::StatusOr<std::vector<ValueInfo>> InferReduceGrad(const Node& node, InputInfos inputs) {
   const auto& grad = std::get<ReduceGradAttributes>(node.attributes);
   LS_RETURN_IF_ERROR(CheckFloating(*inputs[1], "X"));
   LS_ASSIGN_OR_RETURN(Shape shape, ReducedShape(grad.reduce, inputs[1]->shape));
@@ -114,7 +116,7 @@ absl::StatusOr<std::vector<ValueInfo>> InferMaskedSum(const Node&, InputInfos in
 }
 
 // Spreads dY over the summed dimensions; `mean` divides by the number of summed elements.
-absl::Status Spread(GradientBuilder& b, bool mean) {
+absl::Status SpreadReduced(GradientBuilder& b, bool mean) {
   const Shape shape = b.InputInfo(0).shape;
   LS_ASSIGN_OR_RETURN(const std::vector<bool> reduced,
                       ReducedAxes(std::get<ReduceAttributes>(b.node().attributes), shape.size()));
@@ -135,33 +137,35 @@ absl::Status Spread(GradientBuilder& b, bool mean) {
   return absl::OkStatus();
 }
 
-absl::Status SumGradient(GradientBuilder& b) { return Spread(b, false); }
-absl::Status MeanGradient(GradientBuilder& b) { return Spread(b, true); }
+absl::Status SumGradient(GradientBuilder& b) { return SpreadReduced(b, false); }
+absl::Status MeanGradient(GradientBuilder& b) { return SpreadReduced(b, true); }
 
 template <ReduceKind kOf>
-absl::Status Gradient(GradientBuilder& b) {
+absl::Status ReduceGradient(GradientBuilder& b) {
   b.SetInputGradient(0, b.Emit("d0", OpType::kReduceGrad, {b.OutputGradient(0), b.Input(0), b.Output(0)},
                                ReduceGradAttributes{kOf, std::get<ReduceAttributes>(b.node().attributes)}));
   return absl::OkStatus();
 }
 
-constexpr OpSchema kFamily[] = {
-    {OpType::kReduceSum, 1, 1, 1, 1, Parse, Format, Infer, SumGradient},
-    {OpType::kReduceMean, 1, 1, 1, 1, Parse, Format, Infer, MeanGradient},
-    {OpType::kReduceMax, 1, 1, 1, 1, Parse, Format, Infer, Gradient<ReduceKind::kMax>},
-    {OpType::kReduceMin, 1, 1, 1, 1, Parse, Format, Infer, Gradient<ReduceKind::kMin>},
-    {OpType::kReduceProd, 1, 1, 1, 1, Parse, Format, Infer, Gradient<ReduceKind::kProd>},
-    {OpType::kReduceL1, 1, 1, 1, 1, Parse, Format, Infer, Gradient<ReduceKind::kL1>},
-    {OpType::kReduceL2, 1, 1, 1, 1, Parse, Format, InferFloating, Gradient<ReduceKind::kL2>},
-    {OpType::kReduceLogSum, 1, 1, 1, 1, Parse, Format, InferFloating, Gradient<ReduceKind::kLogSum>},
-    {OpType::kReduceLogSumExp, 1, 1, 1, 1, Parse, Format, InferFloating, Gradient<ReduceKind::kLogSumExp>},
-    {OpType::kReduceSumSquare, 1, 1, 1, 1, Parse, Format, Infer, Gradient<ReduceKind::kSumSquare>},
-    {OpType::kReduceGrad, 3, 3, 1, 1, ParseGrad, FormatGrad, InferGrad, nullptr},
+constexpr OpSchema kReduceFamily[] = {
+    {OpType::kReduceSum, 1, 1, 1, 1, ParseReduce, FormatReduce, InferReduce, SumGradient},
+    {OpType::kReduceMean, 1, 1, 1, 1, ParseReduce, FormatReduce, InferReduce, MeanGradient},
+    {OpType::kReduceMax, 1, 1, 1, 1, ParseReduce, FormatReduce, InferReduce, ReduceGradient<ReduceKind::kMax>},
+    {OpType::kReduceMin, 1, 1, 1, 1, ParseReduce, FormatReduce, InferReduce, ReduceGradient<ReduceKind::kMin>},
+    {OpType::kReduceProd, 1, 1, 1, 1, ParseReduce, FormatReduce, InferReduce, ReduceGradient<ReduceKind::kProd>},
+    {OpType::kReduceL1, 1, 1, 1, 1, ParseReduce, FormatReduce, InferReduce, ReduceGradient<ReduceKind::kL1>},
+    {OpType::kReduceL2, 1, 1, 1, 1, ParseReduce, FormatReduce, InferFloating, ReduceGradient<ReduceKind::kL2>},
+    {OpType::kReduceLogSum, 1, 1, 1, 1, ParseReduce, FormatReduce, InferFloating, ReduceGradient<ReduceKind::kLogSum>},
+    {OpType::kReduceLogSumExp, 1, 1, 1, 1, ParseReduce, FormatReduce, InferFloating,
+     ReduceGradient<ReduceKind::kLogSumExp>},
+    {OpType::kReduceSumSquare, 1, 1, 1, 1, ParseReduce, FormatReduce, InferReduce,
+     ReduceGradient<ReduceKind::kSumSquare>},
+    {OpType::kReduceGrad, 3, 3, 1, 1, ParseGrad, FormatGrad, InferReduceGrad, nullptr},
     {OpType::kMaskedSum, 2, 2, 1, 1, ParseNoAttributes, FormatNoAttributes, InferMaskedSum, nullptr},
 };
 
 }  // namespace
 
-absl::Span<const OpSchema> ReduceFamily() { return kFamily; }
+absl::Span<const OpSchema> ReduceFamily() { return kReduceFamily; }
 
 }  // namespace lockstep

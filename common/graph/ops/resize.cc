@@ -12,25 +12,27 @@ namespace lockstep {
 namespace {
 
 template <typename Value>
-struct Named {
+struct NamedValue {
   Value value;
   const char* name;
 };
 
-constexpr Named<ResizeMode> kModes[] = {{ResizeMode::kNearest, "nearest"}, {ResizeMode::kLinear, "linear"}};
-constexpr Named<ResizeCoordinates> kCoordinates[] = {{ResizeCoordinates::kHalfPixel, "half_pixel"},
-                                                     {ResizeCoordinates::kPytorchHalfPixel, "pytorch_half_pixel"},
-                                                     {ResizeCoordinates::kAlignCorners, "align_corners"},
-                                                     {ResizeCoordinates::kAsymmetric, "asymmetric"},
-                                                     {ResizeCoordinates::kTfHalfPixelForNn, "tf_half_pixel_for_nn"}};
-constexpr Named<ResizeRounding> kRoundings[] = {{ResizeRounding::kRoundPreferFloor, "round_prefer_floor"},
-                                                {ResizeRounding::kRoundPreferCeil, "round_prefer_ceil"},
-                                                {ResizeRounding::kFloor, "floor"},
-                                                {ResizeRounding::kCeil, "ceil"}};
+constexpr NamedValue<ResizeMode> kResizeModes[] = {{ResizeMode::kNearest, "nearest"}, {ResizeMode::kLinear, "linear"}};
+constexpr NamedValue<ResizeCoordinates> kCoordinates[] = {
+    {ResizeCoordinates::kHalfPixel, "half_pixel"},
+    {ResizeCoordinates::kPytorchHalfPixel, "pytorch_half_pixel"},
+    {ResizeCoordinates::kAlignCorners, "align_corners"},
+    {ResizeCoordinates::kAsymmetric, "asymmetric"},
+    {ResizeCoordinates::kTfHalfPixelForNn, "tf_half_pixel_for_nn"}};
+constexpr NamedValue<ResizeRounding> kRoundings[] = {{ResizeRounding::kRoundPreferFloor, "round_prefer_floor"},
+                                                     {ResizeRounding::kRoundPreferCeil, "round_prefer_ceil"},
+                                                     {ResizeRounding::kFloor, "floor"},
+                                                     {ResizeRounding::kCeil, "ceil"}};
 
 template <typename Value, size_t kCount>
-absl::Status Find(const Named<Value> (&rows)[kCount], const char* attribute, const std::string& name, Value* value) {
-  for (const Named<Value>& row : rows) {
+absl::Status Find(const NamedValue<Value> (&rows)[kCount], const char* attribute, const std::string& name,
+                  Value* value) {
+  for (const NamedValue<Value>& row : rows) {
     if (name != row.name) continue;
     *value = row.value;
     return absl::OkStatus();
@@ -59,7 +61,7 @@ absl::Status ReadRest(AttributeReader& reader) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
+absl::StatusOr<OpAttributes> ParseResize(const RawAttributes& raw) {
   ResizeAttributes resize;
   std::string mode = "nearest";
   std::string coordinates = "half_pixel";
@@ -73,7 +75,7 @@ absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
       .Ints("axes", &resize.axes)
       .Ints("input_shape", &resize.input_shape);
   LS_RETURN_IF_ERROR(ReadRest(reader));
-  LS_RETURN_IF_ERROR(Find(kModes, "mode", mode, &resize.mode));
+  LS_RETURN_IF_ERROR(Find(kResizeModes, "mode", mode, &resize.mode));
   LS_RETURN_IF_ERROR(Find(kCoordinates, "coordinate_transformation_mode", coordinates, &resize.coordinates));
   LS_RETURN_IF_ERROR(Find(kRoundings, "nearest_mode", rounding, &resize.rounding));
   if (resize.scales.empty() == resize.sizes.empty()) {
@@ -85,10 +87,10 @@ absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
   return OpAttributes(std::move(resize));
 }
 
-RawAttributes Format(const OpAttributes& attributes) {
+RawAttributes FormatResize(const OpAttributes& attributes) {
   const auto& resize = std::get<ResizeAttributes>(attributes);
   RawAttributes raw = {
-      {"mode", std::string(kModes[static_cast<size_t>(resize.mode)].name)},
+      {"mode", std::string(kResizeModes[static_cast<size_t>(resize.mode)].name)},
       {"coordinate_transformation_mode", std::string(kCoordinates[static_cast<size_t>(resize.coordinates)].name)},
       {"nearest_mode", std::string(kRoundings[static_cast<size_t>(resize.rounding)].name)}};
   if (!resize.scales.empty()) raw.emplace("scales", resize.scales);
@@ -98,7 +100,7 @@ RawAttributes Format(const OpAttributes& attributes) {
   return raw;
 }
 
-absl::StatusOr<Shape> OutputShape(const ResizeAttributes& resize, const Shape& input) {
+absl::StatusOr<Shape> ResizeOutputShape(const ResizeAttributes& resize, const Shape& input) {
   const auto rank = static_cast<int64_t>(input.size());
   std::vector<int64_t> axes = resize.axes;
   for (int64_t i = 0; resize.axes.empty() && i < rank; ++i) axes.push_back(i);
@@ -124,34 +126,34 @@ absl::StatusOr<Shape> OutputShape(const ResizeAttributes& resize, const Shape& i
   return shape;
 }
 
-absl::StatusOr<std::vector<ValueInfo>> Infer(const Node& node, InputInfos inputs) {
+absl::StatusOr<std::vector<ValueInfo>> InferResize(const Node& node, InputInfos inputs) {
   LS_RETURN_IF_ERROR(CheckFloating(*inputs[0], "X"));
-  LS_ASSIGN_OR_RETURN(Shape shape, OutputShape(std::get<ResizeAttributes>(node.attributes), inputs[0]->shape));
+  LS_ASSIGN_OR_RETURN(Shape shape, ResizeOutputShape(std::get<ResizeAttributes>(node.attributes), inputs[0]->shape));
   return std::vector<ValueInfo>{{inputs[0]->dtype, std::move(shape)}};
 }
 
-absl::StatusOr<std::vector<ValueInfo>> InferGrad(const Node& node, InputInfos inputs) {
+absl::StatusOr<std::vector<ValueInfo>> InferResizeGrad(const Node& node, InputInfos inputs) {
   const auto& resize = std::get<ResizeAttributes>(node.attributes);
   LS_RETURN_IF_ERROR(CheckFloating(*inputs[0], "dY"));
-  LS_ASSIGN_OR_RETURN(Shape shape, OutputShape(resize, resize.input_shape));
+  LS_ASSIGN_OR_RETURN(Shape shape, ResizeOutputShape(resize, resize.input_shape));
   LS_RETURN_IF_ERROR(CheckLike(*inputs[0], {inputs[0]->dtype, std::move(shape)}, "dY"));
   return std::vector<ValueInfo>{{inputs[0]->dtype, resize.input_shape}};
 }
 
-absl::Status Gradient(GradientBuilder& b) {
+absl::Status ResizeGradient(GradientBuilder& b) {
   auto resize = std::get<ResizeAttributes>(b.node().attributes);
   resize.input_shape = b.InputInfo(0).shape;
   b.SetInputGradient(0, b.Emit("dX", OpType::kResizeGrad, {b.OutputGradient(0)}, std::move(resize)));
   return absl::OkStatus();
 }
 
-constexpr OpSchema kFamily[] = {
-    {OpType::kResize, 1, 1, 1, 1, Parse, Format, Infer, Gradient},
-    {OpType::kResizeGrad, 1, 1, 1, 1, Parse, Format, InferGrad, nullptr},
+constexpr OpSchema kResizeFamily[] = {
+    {OpType::kResize, 1, 1, 1, 1, ParseResize, FormatResize, InferResize, ResizeGradient},
+    {OpType::kResizeGrad, 1, 1, 1, 1, ParseResize, FormatResize, InferResizeGrad, nullptr},
 };
 
 }  // namespace
 
-absl::Span<const OpSchema> ResizeFamily() { return kFamily; }
+absl::Span<const OpSchema> ResizeFamily() { return kResizeFamily; }
 
 }  // namespace lockstep

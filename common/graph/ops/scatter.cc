@@ -24,7 +24,7 @@ absl::StatusOr<ScatterReduction> ParseName(const std::string& name) {
   return absl::InvalidArgumentError(absl::StrCat("reduction '", name, "' is neither none, add, mul, max nor min"));
 }
 
-absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
+absl::StatusOr<OpAttributes> ParseScatter(const RawAttributes& raw) {
   ScatterAttributes scatter;
   std::string reduction = NameOf(scatter.reduction);
   LS_RETURN_IF_ERROR(AttributeReader(raw).Int("axis", &scatter.axis).String("reduction", &reduction).Finish());
@@ -32,12 +32,12 @@ absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
   return OpAttributes(scatter);
 }
 
-RawAttributes Format(const OpAttributes& attributes) {
+RawAttributes FormatScatter(const OpAttributes& attributes) {
   const auto& scatter = std::get<ScatterAttributes>(attributes);
   return {{"axis", scatter.axis}, {"reduction", NameOf(scatter.reduction)}};
 }
 
-absl::StatusOr<OpAttributes> ParseNd(const RawAttributes& raw) {
+absl::StatusOr<OpAttributes> ParseScatterNd(const RawAttributes& raw) {
   ScatterNdAttributes scatter;
   std::string reduction = NameOf(scatter.reduction);
   LS_RETURN_IF_ERROR(AttributeReader(raw).String("reduction", &reduction).Finish());
@@ -45,7 +45,7 @@ absl::StatusOr<OpAttributes> ParseNd(const RawAttributes& raw) {
   return OpAttributes(scatter);
 }
 
-RawAttributes FormatNd(const OpAttributes& attributes) {
+RawAttributes FormatScatterNd(const OpAttributes& attributes) {
   return {{"reduction", NameOf(std::get<ScatterNdAttributes>(attributes).reduction)}};
 }
 
@@ -67,7 +67,7 @@ absl::StatusOr<Shape> CoordinatesShape(const Node&, const Shape& x, const Shape&
 using UpdatesShape = absl::StatusOr<Shape> (*)(const Node& node, const Shape& x, const Shape& indices);
 
 template <UpdatesShape updates_shape>
-absl::StatusOr<std::vector<ValueInfo>> Infer(const Node& node, InputInfos inputs) {
+absl::StatusOr<std::vector<ValueInfo>> InferScatter(const Node& node, InputInfos inputs) {
   LS_RETURN_IF_ERROR(CheckIndices(*inputs[1], "indices"));
   LS_ASSIGN_OR_RETURN(Shape shape, updates_shape(node, inputs[0]->shape, inputs[1]->shape));
   LS_RETURN_IF_ERROR(CheckLike(*inputs[2], {inputs[0]->dtype, std::move(shape)}, "updates"));
@@ -75,7 +75,7 @@ absl::StatusOr<std::vector<ValueInfo>> Infer(const Node& node, InputInfos inputs
 }
 
 template <UpdatesShape updates_shape>
-absl::StatusOr<std::vector<ValueInfo>> InferGrad(const Node& node, InputInfos inputs) {
+absl::StatusOr<std::vector<ValueInfo>> InferScatterGrad(const Node& node, InputInfos inputs) {
   LS_RETURN_IF_ERROR(CheckFloating(*inputs[0], "dY"));
   LS_RETURN_IF_ERROR(CheckIndices(*inputs[1], "indices"));
   LS_RETURN_IF_ERROR(updates_shape(node, inputs[0]->shape, inputs[1]->shape).status());
@@ -90,8 +90,8 @@ absl::Status CheckDifferentiable(ScatterReduction reduction) {
 }
 
 // `grad` zeroes what was written, `gather` reads it.
-absl::Status Spread(GradientBuilder& b, ScatterReduction reduction, OpType grad, OpAttributes grad_attributes,
-                    OpType gather, OpAttributes gather_attributes) {
+absl::Status SpreadScattered(GradientBuilder& b, ScatterReduction reduction, OpType grad, OpAttributes grad_attributes,
+                             OpType gather, OpAttributes gather_attributes) {
   LS_RETURN_IF_ERROR(CheckDifferentiable(reduction));
   const std::string gradient = b.OutputGradient(0);
   if (b.Needs(0)) {
@@ -104,24 +104,26 @@ absl::Status Spread(GradientBuilder& b, ScatterReduction reduction, OpType grad,
 
 absl::Status ElementsGradient(GradientBuilder& b) {
   const auto scatter = std::get<ScatterAttributes>(b.node().attributes);
-  return Spread(b, scatter.reduction, OpType::kScatterElementsGrad, scatter, OpType::kGatherElements,
-                GatherAttributes{scatter.axis});
+  return SpreadScattered(b, scatter.reduction, OpType::kScatterElementsGrad, scatter, OpType::kGatherElements,
+                         GatherAttributes{scatter.axis});
 }
 
 absl::Status CoordinatesGradient(GradientBuilder& b) {
   const auto scatter = std::get<ScatterNdAttributes>(b.node().attributes);
-  return Spread(b, scatter.reduction, OpType::kScatterNDGrad, scatter, OpType::kGatherND, GatherNdAttributes{});
+  return SpreadScattered(b, scatter.reduction, OpType::kScatterNDGrad, scatter, OpType::kGatherND,
+                         GatherNdAttributes{});
 }
 
-constexpr OpSchema kFamily[] = {
-    {OpType::kScatterElements, 3, 3, 1, 1, Parse, Format, Infer<ElementsShape>, ElementsGradient},
-    {OpType::kScatterND, 3, 3, 1, 1, ParseNd, FormatNd, Infer<CoordinatesShape>, CoordinatesGradient},
-    {OpType::kScatterElementsGrad, 2, 2, 1, 1, Parse, Format, InferGrad<ElementsShape>, nullptr},
-    {OpType::kScatterNDGrad, 2, 2, 1, 1, ParseNd, FormatNd, InferGrad<CoordinatesShape>, nullptr},
+constexpr OpSchema kScatterFamily[] = {
+    {OpType::kScatterElements, 3, 3, 1, 1, ParseScatter, FormatScatter, InferScatter<ElementsShape>, ElementsGradient},
+    {OpType::kScatterND, 3, 3, 1, 1, ParseScatterNd, FormatScatterNd, InferScatter<CoordinatesShape>,
+     CoordinatesGradient},
+    {OpType::kScatterElementsGrad, 2, 2, 1, 1, ParseScatter, FormatScatter, InferScatterGrad<ElementsShape>, nullptr},
+    {OpType::kScatterNDGrad, 2, 2, 1, 1, ParseScatterNd, FormatScatterNd, InferScatterGrad<CoordinatesShape>, nullptr},
 };
 
 }  // namespace
 
-absl::Span<const OpSchema> ScatterFamily() { return kFamily; }
+absl::Span<const OpSchema> ScatterFamily() { return kScatterFamily; }
 
 }  // namespace lockstep

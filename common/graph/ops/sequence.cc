@@ -96,7 +96,7 @@ absl::Status ReverseGradient(GradientBuilder& b) {
   return absl::OkStatus();
 }
 
-constexpr OpSchema kFamily[] = {
+constexpr OpSchema kSequenceFamily[] = {
     {OpType::kCumSum, 1, 1, 1, 1, ParseCumSum, FormatCumSum, InferCumSum, CumSumGradient},
     {OpType::kTrilu, 1, 1, 1, 1, ParseTrilu, FormatTrilu, InferTrilu, TriluGradient},
     {OpType::kReverseSequence, 2, 2, 1, 1, ParseReverse, FormatReverse, InferReverse, ReverseGradient},
@@ -104,6 +104,6 @@ constexpr OpSchema kFamily[] = {
 
 }  // namespace
 
-absl::Span<const OpSchema> SequenceFamily() { return kFamily; }
+absl::Span<const OpSchema> SequenceFamily() { return kSequenceFamily; }
 
 }  // namespace lockstep

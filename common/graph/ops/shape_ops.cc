@@ -98,7 +98,7 @@ absl::StatusOr<std::vector<ValueInfo>> InferReshape(const Node& node, InputInfos
 }
 
 // Which of `rank` dimensions are named.
-absl::StatusOr<std::vector<bool>> Named(const std::vector<int64_t>& axes, size_t rank) {
+absl::StatusOr<std::vector<bool>> NamedAxes(const std::vector<int64_t>& axes, size_t rank) {
   std::vector<bool> named(rank, false);
   for (const int64_t given : axes) {
     LS_ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(given, static_cast<int64_t>(rank)));
@@ -111,7 +111,7 @@ absl::StatusOr<std::vector<bool>> Named(const std::vector<int64_t>& axes, size_t
 absl::StatusOr<std::vector<ValueInfo>> InferSqueeze(const Node& node, InputInfos inputs) {
   const auto& squeeze = std::get<SqueezeAttributes>(node.attributes);
   const Shape& from = inputs[0]->shape;
-  LS_ASSIGN_OR_RETURN(const std::vector<bool> named, Named(squeeze.axes, from.size()));
+  LS_ASSIGN_OR_RETURN(const std::vector<bool> named, NamedAxes(squeeze.axes, from.size()));
   Shape shape;
   for (size_t i = 0; i < from.size(); ++i) {
     if (named[i] && from[i] != 1) {
@@ -126,7 +126,7 @@ absl::StatusOr<std::vector<ValueInfo>> InferSqueeze(const Node& node, InputInfos
 absl::StatusOr<std::vector<ValueInfo>> InferUnsqueeze(const Node& node, InputInfos inputs) {
   const auto& unsqueeze = std::get<SqueezeAttributes>(node.attributes);
   const Shape& from = inputs[0]->shape;
-  LS_ASSIGN_OR_RETURN(const std::vector<bool> named, Named(unsqueeze.axes, from.size() + unsqueeze.axes.size()));
+  LS_ASSIGN_OR_RETURN(const std::vector<bool> named, NamedAxes(unsqueeze.axes, from.size() + unsqueeze.axes.size()));
   Shape shape;
   size_t next = 0;
   for (const bool added : named) shape.push_back(added ? 1 : from[next++]);
@@ -150,7 +150,7 @@ absl::Status ExpandGradient(GradientBuilder& b) {
   return absl::OkStatus();
 }
 
-constexpr OpSchema kFamily[] = {
+constexpr OpSchema kShapeFamily[] = {
     {OpType::kFlatten, 1, 1, 1, 1, ParseFlatten, FormatFlatten, InferFlatten, ReshapeBack},
     {OpType::kReshape, 1, 1, 1, 1, ParseReshape, FormatReshape, InferReshape, ReshapeBack},
     {OpType::kSqueeze, 1, 1, 1, 1, ParseSqueeze, FormatSqueeze, InferSqueeze, ReshapeBack},
@@ -160,6 +160,6 @@ constexpr OpSchema kFamily[] = {
 
 }  // namespace
 
-absl::Span<const OpSchema> ShapeFamily() { return kFamily; }
+absl::Span<const OpSchema> ShapeFamily() { return kShapeFamily; }
 
 }  // namespace lockstep

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
+absl::StatusOr<OpAttributes> ParseSlice(const RawAttributes& raw) {
   SliceAttributes slice;
   LS_RETURN_IF_ERROR(AttributeReader(raw)
                          .Ints("starts", &slice.starts)
@@ -32,14 +32,14 @@ absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
   return OpAttributes(std::move(slice));
 }
 
-RawAttributes Format(const OpAttributes& attributes) {
+RawAttributes FormatSlice(const OpAttributes& attributes) {
   const auto& slice = std::get<SliceAttributes>(attributes);
   RawAttributes raw = {{"starts", slice.starts}, {"ends", slice.ends}, {"axes", slice.axes}, {"steps", slice.steps}};
   if (!slice.input_shape.empty()) raw.emplace("input_shape", slice.input_shape);
   return raw;
 }
 
-absl::StatusOr<Shape> OutputShape(const SliceAttributes& slice, const Shape& from) {
+absl::StatusOr<Shape> SliceOutputShape(const SliceAttributes& slice, const Shape& from) {
   const auto rank = static_cast<int64_t>(from.size());
   std::vector<bool> named(from.size(), false);
   for (size_t i = 0; i < slice.starts.size(); ++i) {
@@ -53,34 +53,34 @@ absl::StatusOr<Shape> OutputShape(const SliceAttributes& slice, const Shape& fro
   return shape;
 }
 
-absl::StatusOr<std::vector<ValueInfo>> Infer(const Node& node, InputInfos inputs) {
-  LS_ASSIGN_OR_RETURN(Shape shape, OutputShape(std::get<SliceAttributes>(node.attributes), inputs[0]->shape));
+absl::StatusOr<std::vector<ValueInfo>> InferSlice(const Node& node, InputInfos inputs) {
+  LS_ASSIGN_OR_RETURN(Shape shape, SliceOutputShape(std::get<SliceAttributes>(node.attributes), inputs[0]->shape));
   return std::vector<ValueInfo>{{inputs[0]->dtype, std::move(shape)}};
 }
 
-absl::StatusOr<std::vector<ValueInfo>> InferGrad(const Node& node, InputInfos inputs) {
+absl::StatusOr<std::vector<ValueInfo>> InferSliceGrad(const Node& node, InputInfos inputs) {
   const auto& slice = std::get<SliceAttributes>(node.attributes);
   LS_RETURN_IF_ERROR(CheckFloating(*inputs[0], "dY"));
   LS_RETURN_IF_ERROR(CheckedNumElements(slice.input_shape).status());
-  LS_ASSIGN_OR_RETURN(Shape shape, OutputShape(slice, slice.input_shape));
+  LS_ASSIGN_OR_RETURN(Shape shape, SliceOutputShape(slice, slice.input_shape));
   LS_RETURN_IF_ERROR(CheckLike(*inputs[0], {inputs[0]->dtype, std::move(shape)}, "dY"));
   return std::vector<ValueInfo>{{inputs[0]->dtype, slice.input_shape}};
 }
 
-absl::Status Gradient(GradientBuilder& b) {
+absl::Status SliceGradient(GradientBuilder& b) {
   auto slice = std::get<SliceAttributes>(b.node().attributes);
   slice.input_shape = b.InputInfo(0).shape;
   b.SetInputGradient(0, b.Emit("d0", OpType::kSliceGrad, {b.OutputGradient(0)}, std::move(slice)));
   return absl::OkStatus();
 }
 
-constexpr OpSchema kFamily[] = {
-    {OpType::kSlice, 1, 1, 1, 1, Parse, Format, Infer, Gradient},
-    {OpType::kSliceGrad, 1, 1, 1, 1, Parse, Format, InferGrad, nullptr},
+constexpr OpSchema kSliceFamily[] = {
+    {OpType::kSlice, 1, 1, 1, 1, ParseSlice, FormatSlice, InferSlice, SliceGradient},
+    {OpType::kSliceGrad, 1, 1, 1, 1, ParseSlice, FormatSlice, InferSliceGrad, nullptr},
 };
 
 }  // namespace
 
-absl::Span<const OpSchema> SliceFamily() { return kFamily; }
+absl::Span<const OpSchema> SliceFamily() { return kSliceFamily; }
 
 }  // namespace lockstep

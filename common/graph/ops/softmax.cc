@@ -6,41 +6,41 @@
 namespace lockstep {
 namespace {
 
-absl::StatusOr<OpAttributes> Parse(const RawAttributes& raw) {
+absl::StatusOr<OpAttributes> ParseSoftmax(const RawAttributes& raw) {
   SoftmaxAttributes softmax;
   LS_RETURN_IF_ERROR(AttributeReader(raw).Int("axis", &softmax.axis).Finish());
   return OpAttributes(softmax);
 }
 
-RawAttributes Format(const OpAttributes& attributes) {
+RawAttributes FormatSoftmax(const OpAttributes& attributes) {
   return {{"axis", std::get<SoftmaxAttributes>(attributes).axis}};
 }
 
-absl::StatusOr<std::vector<ValueInfo>> Infer(const Node& node, InputInfos inputs) {
+absl::StatusOr<std::vector<ValueInfo>> InferSoftmax(const Node& node, InputInfos inputs) {
   const int64_t rank = static_cast<int64_t>(inputs[0]->shape.size());
   LS_RETURN_IF_ERROR(NormalizeAxis(std::get<SoftmaxAttributes>(node.attributes).axis, rank).status());
   return InferSameAsFirst(node, inputs);
 }
 
-absl::Status Gradient(GradientBuilder& b) {
+absl::Status SoftmaxGradient(GradientBuilder& b) {
   b.SetInputGradient(0, b.Emit("d0", OpType::kSoftmaxGrad, {b.OutputGradient(0), b.Output(0)}, b.node().attributes));
   return absl::OkStatus();
 }
 
-absl::Status LogGradient(GradientBuilder& b) {
+absl::Status LogSoftmaxGradient(GradientBuilder& b) {
   b.SetInputGradient(0, b.Emit("d0", OpType::kLogSoftmaxGrad, {b.OutputGradient(0), b.Output(0)}, b.node().attributes));
   return absl::OkStatus();
 }
 
-constexpr OpSchema kFamily[] = {
-    {OpType::kSoftmax, 1, 1, 1, 1, Parse, Format, Infer, Gradient},
-    {OpType::kSoftmaxGrad, 2, 2, 1, 1, Parse, Format, Infer, nullptr},
-    {OpType::kLogSoftmax, 1, 1, 1, 1, Parse, Format, Infer, LogGradient},
-    {OpType::kLogSoftmaxGrad, 2, 2, 1, 1, Parse, Format, Infer, nullptr},
+constexpr OpSchema kSoftmaxFamily[] = {
+    {OpType::kSoftmax, 1, 1, 1, 1, ParseSoftmax, FormatSoftmax, InferSoftmax, SoftmaxGradient},
+    {OpType::kSoftmaxGrad, 2, 2, 1, 1, ParseSoftmax, FormatSoftmax, InferSoftmax, nullptr},
+    {OpType::kLogSoftmax, 1, 1, 1, 1, ParseSoftmax, FormatSoftmax, InferSoftmax, LogSoftmaxGradient},
+    {OpType::kLogSoftmaxGrad, 2, 2, 1, 1, ParseSoftmax, FormatSoftmax, InferSoftmax, nullptr},
 };
 
 }  // namespace
 
-absl::Span<const OpSchema> SoftmaxFamily() { return kFamily; }
+absl::Span<const OpSchema> SoftmaxFamily() { return kSoftmaxFamily; }
 
 }  // namespace lockstep

@@ -139,7 +139,7 @@ absl::Status SpaceToDepthGradient(GradientBuilder& b) {
   return Rearrange(b, {y[0], size, size, y[1] / (size * size), y[2], y[3]}, {{0, 3, 4, 1, 5, 2}});
 }
 
-constexpr OpSchema kFamily[] = {
+constexpr OpSchema kTransposeFamily[] = {
     {OpType::kTranspose, 1, 1, 1, 1, ParseTranspose, FormatTranspose, InferTranspose, TransposeGradient},
     {OpType::kDepthToSpace, 1, 1, 1, 1, ParseDepthToSpace, FormatDepthToSpace, InferDepthToSpace, DepthToSpaceGradient},
     {OpType::kSpaceToDepth, 1, 1, 1, 1, ParseSpaceToDepth, FormatSpaceToDepth, InferSpaceToDepth, SpaceToDepthGradient},
@@ -147,6 +147,6 @@ constexpr OpSchema kFamily[] = {
 
 }  // namespace
 
-absl::Span<const OpSchema> TransposeFamily() { return kFamily; }
+absl::Span<const OpSchema> TransposeFamily() { return kTransposeFamily; }
 
 }  // namespace lockstep

@@ -96,10 +96,10 @@ absl::Status AcosGradient(GradientBuilder& b) {
 // Steps are flat: the loss does not move with X.
 absl::Status FlatGradient(GradientBuilder&) { return absl::OkStatus(); }
 
-using Infer = absl::StatusOr<std::vector<ValueInfo>> (*)(const Node&, InputInfos);
-using Gradient = absl::Status (*)(GradientBuilder&);
+using InferUnary = absl::StatusOr<std::vector<ValueInfo>> (*)(const Node&, InputInfos);
+using UnaryGradient = absl::Status (*)(GradientBuilder&);
 
-constexpr OpSchema Row(OpType type, Infer infer, Gradient gradient) {
+constexpr OpSchema UnaryRow(OpType type, InferUnary infer, UnaryGradient gradient) {
   return {type, 1, 1, 1, 1, ParseNoAttributes, FormatNoAttributes, infer, gradient};
 }
 
@@ -110,30 +110,30 @@ constexpr OpSchema Slope(OpType type) {
 
 // No gradient goes through an Identity: what reads files leaves out those that only name a value again, so that one
 // that stands in a graph is PyTorch's detach().
-constexpr OpSchema kFamily[] = {
-    Row(OpType::kNeg, InferNumber, NegGradient),
-    Row(OpType::kAbs, InferNumber, AbsGradient),
-    Row(OpType::kSign, InferNumber, FlatGradient),
-    Row(OpType::kReciprocal, InferSameAsFirst, ReciprocalGradient),
-    Row(OpType::kSqrt, InferSameAsFirst, SqrtGradient),
-    Row(OpType::kExp, InferSameAsFirst, ExpGradient),
-    Row(OpType::kLog, InferSameAsFirst, LogGradient),
-    Row(OpType::kErf, InferSameAsFirst, GradientFromInput<OpType::kErfGrad>),
-    Row(OpType::kSin, InferSameAsFirst, SinGradient),
-    Row(OpType::kCos, InferSameAsFirst, CosGradient),
-    Row(OpType::kTan, InferSameAsFirst, TanGradient),
-    Row(OpType::kAsin, InferSameAsFirst, GradientFromInput<OpType::kAsinGrad>),
-    Row(OpType::kAcos, InferSameAsFirst, AcosGradient),
-    Row(OpType::kAtan, InferSameAsFirst, GradientFromInput<OpType::kAtanGrad>),
-    Row(OpType::kSinh, InferSameAsFirst, HyperbolicGradient<OpType::kCosh>),
-    Row(OpType::kCosh, InferSameAsFirst, HyperbolicGradient<OpType::kSinh>),
-    Row(OpType::kAsinh, InferSameAsFirst, GradientFromInput<OpType::kAsinhGrad>),
-    Row(OpType::kAcosh, InferSameAsFirst, GradientFromInput<OpType::kAcoshGrad>),
-    Row(OpType::kAtanh, InferSameAsFirst, GradientFromInput<OpType::kAtanhGrad>),
-    Row(OpType::kFloor, InferSameAsFirst, FlatGradient),
-    Row(OpType::kCeil, InferSameAsFirst, FlatGradient),
-    Row(OpType::kRound, InferSameAsFirst, FlatGradient),
-    Row(OpType::kIdentity, InferAnything, nullptr),
+constexpr OpSchema kUnaryFamily[] = {
+    UnaryRow(OpType::kNeg, InferNumber, NegGradient),
+    UnaryRow(OpType::kAbs, InferNumber, AbsGradient),
+    UnaryRow(OpType::kSign, InferNumber, FlatGradient),
+    UnaryRow(OpType::kReciprocal, InferSameAsFirst, ReciprocalGradient),
+    UnaryRow(OpType::kSqrt, InferSameAsFirst, SqrtGradient),
+    UnaryRow(OpType::kExp, InferSameAsFirst, ExpGradient),
+    UnaryRow(OpType::kLog, InferSameAsFirst, LogGradient),
+    UnaryRow(OpType::kErf, InferSameAsFirst, GradientFromInput<OpType::kErfGrad>),
+    UnaryRow(OpType::kSin, InferSameAsFirst, SinGradient),
+    UnaryRow(OpType::kCos, InferSameAsFirst, CosGradient),
+    UnaryRow(OpType::kTan, InferSameAsFirst, TanGradient),
+    UnaryRow(OpType::kAsin, InferSameAsFirst, GradientFromInput<OpType::kAsinGrad>),
+    UnaryRow(OpType::kAcos, InferSameAsFirst, AcosGradient),
+    UnaryRow(OpType::kAtan, InferSameAsFirst, GradientFromInput<OpType::kAtanGrad>),
+    UnaryRow(OpType::kSinh, InferSameAsFirst, HyperbolicGradient<OpType::kCosh>),
+    UnaryRow(OpType::kCosh, InferSameAsFirst, HyperbolicGradient<OpType::kSinh>),
+    UnaryRow(OpType::kAsinh, InferSameAsFirst, GradientFromInput<OpType::kAsinhGrad>),
+    UnaryRow(OpType::kAcosh, InferSameAsFirst, GradientFromInput<OpType::kAcoshGrad>),
+    UnaryRow(OpType::kAtanh, InferSameAsFirst, GradientFromInput<OpType::kAtanhGrad>),
+    UnaryRow(OpType::kFloor, InferSameAsFirst, FlatGradient),
+    UnaryRow(OpType::kCeil, InferSameAsFirst, FlatGradient),
+    UnaryRow(OpType::kRound, InferSameAsFirst, FlatGradient),
+    UnaryRow(OpType::kIdentity, InferAnything, nullptr),
     Slope(OpType::kErfGrad),
     Slope(OpType::kAsinGrad),
     Slope(OpType::kAtanGrad),
@@ -144,6 +144,6 @@ constexpr OpSchema kFamily[] = {
 
 }  // namespace
 
-absl::Span<const OpSchema> UnaryFamily() { return kFamily; }
+absl::Span<const OpSchema> UnaryFamily() { return kUnaryFamily; }
 
 }  // namespace lockstep
