@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "worker/device/elementwise_ops.h"
+#include "common/graph/ops/elementwise_ops.h"
 
 namespace lockstep::device {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "worker/device/elementwise_ops.h"
+#include "common/graph/ops/elementwise_ops.h"
 
 namespace lockstep::device::cuda {
 namespace {

@@ -1,6 +1,6 @@
-#include "worker/device/elementwise_ops.h"
+#include "common/graph/ops/elementwise_ops.h"
 
-namespace lockstep::device {
+namespace lockstep {
 namespace {
 
 bool IsActivation(OpType op) {
@@ -94,4 +94,4 @@ bool IsElementwise(OpType op) {
   }
 }
 
-}  // namespace lockstep::device
+}  // namespace lockstep
