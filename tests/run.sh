@@ -67,6 +67,18 @@ finish() {
   for pid in $simulations $chaos_pid; do { pkill -P "$pid"; kill "$pid"; } 2> /dev/null || true; done
 }
 trap finish EXIT
+# Fault schedules run beside all that comes next, where it waits, and give way to it.
+simulator=bazel-bin/tests/simulation/simulation_main simulations_log=$(mktemp)
+[ ${#flags[@]} -eq 0 ] || simulate=$((simulate / 20))  # several times slower
+if [ -x "$simulator" ] && [ -z "$only" ] && [ "$simulate" -gt 0 ]; then
+  {
+    nice -n 19 "$simulator" --seeds-file tests/simulation/regression_seeds.txt --seeds-from 1 --count "$simulate" &&
+      nice -n 19 "$simulator" --fresh --count $((simulate / 10)) &&
+      nice -n 19 "$simulator" --store real --fresh --count $((simulate / 20))
+  } > "$simulations_log" 2>&1 &
+  simulations=$!
+fi
+
 bazel test "${quiet[@]}" "${flags[@]}" --keep_going --test_output=errors "${targets[@]}" 2>&1 | tee "$results" || true
 
 passed=0 failed=0 skipped=${#skipped_targets[@]}
@@ -91,19 +103,7 @@ count_log() {
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
-# Fault schedules run beside what comes next, which mostly waits, and give way to it.
-simulator=bazel-bin/tests/simulation/simulation_main simulations_log=$(mktemp)
-[ ${#flags[@]} -eq 0 ] || simulate=$((simulate / 20))  # several times slower
-if [ -x "$simulator" ] && [ -z "$only" ] && [ "$simulate" -gt 0 ]; then
-  {
-    nice -n 19 "$simulator" --seeds-file tests/simulation/regression_seeds.txt --seeds-from 1 --count "$simulate" &&
-      nice -n 19 "$simulator" --fresh --count $((simulate / 10)) &&
-      nice -n 19 "$simulator" --store real --fresh --count $((simulate / 20))
-  } > "$simulations_log" 2>&1 &
-  simulations=$!
-fi
-
-# So do faults at random, for a fixed time, most of which is waiting for processes.
+# Faults at random run beside tidy, for a fixed time, most of which is waiting for processes.
 chaos_log=$(mktemp)
 if [ ${#flags[@]} -eq 0 ] && [ -z "$only" ] && [ "$chaos" -gt 0 ]; then
   tests/e2e/chaos.sh "$chaos" > "$chaos_log" &
