@@ -123,8 +123,12 @@ class Preparation {
     });
     if (data_ == nullptr || wrong) return;
     const DataFacts& facts = prepared_.facts;
-    findings_.Ok("data", absl::StrCat(facts.train_samples, " training samples of ", ShapeString(facts.inputs[0].shape),
-                                      ", ", facts.eval_samples, " to evaluate"));
+    std::string text = absl::StrCat(facts.train_samples, " training samples of ", ShapeString(facts.inputs[0].shape),
+                                    ", ", facts.eval_samples, " to evaluate");
+    if (evaluated_together_ > 0) {
+      absl::StrAppend(&text, ", ", evaluated_together_, " at a time: the model or its loss looks at them together");
+    }
+    findings_.Ok("data", text);
   }
 
   std::optional<PreparedJob> Take() {
@@ -148,7 +152,7 @@ class Preparation {
     LS_ASSIGN_OR_RETURN(prepared_.metagraph, BuildMetaGraph(request));
     LS_RETURN_IF_ERROR(CheckVariableTypes(prepared_.metagraph.forward));
     if (job().data().has_eval()) {
-      const absl::Status evaluates = MakeEvaluationGraph(prepared_.metagraph, EvalBatch(job())).status();
+      const absl::Status evaluates = CheckEvaluation(facts.eval_samples);
       if (!evaluates.ok()) return findings_.At("data.eval", evaluates);
     }
     LS_ASSIGN_OR_RETURN(prepared_.metagraph_bytes, SerializeMetaGraph(prepared_.metagraph));
@@ -158,12 +162,22 @@ class Preparation {
     return absl::OkStatus();
   }
 
+  absl::Status CheckEvaluation(int64_t samples) {
+    const int64_t batch = EvalBatch(job());
+    LS_ASSIGN_OR_RETURN(const EvaluationGraph full, MakeEvaluationGraph(prepared_.metagraph, batch));
+    LS_ASSIGN_OR_RETURN(const std::optional<EvaluationGraph> rest,
+                        MakeRestGraph(prepared_.metagraph, full, batch, samples));
+    if (!full.samples_apart) evaluated_together_ = batch;
+    return absl::OkStatus();
+  }
+
   const JobReading& reading_;
   Findings& findings_;
   PreparedJob prepared_;
   bool model_is_known_ = false;
   std::optional<ImportedModel> imported_;
   std::unique_ptr<JobData> data_;
+  int64_t evaluated_together_ = 0;  // how many samples an evaluation looks at together; 0: none
 };
 
 }  // namespace

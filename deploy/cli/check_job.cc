@@ -50,8 +50,8 @@ void CheckKernels(const worker::ReplicaForecast& forecast, Findings& findings) {
 // What one worker will hold, and what it will compute with.
 std::optional<worker::ReplicaForecast> CheckPlan(const PreparedJob& prepared, const device::WorkerDevice& where,
                                                  Findings& findings) {
-  absl::StatusOr<worker::ReplicaForecast> forecast =
-      worker::ForecastWorker(prepared.metagraph, prepared.job, prepared.facts.held_bytes, where);
+  absl::StatusOr<worker::ReplicaForecast> forecast = worker::ForecastWorker(
+      prepared.metagraph, prepared.job, {prepared.facts.held_bytes, prepared.facts.eval_samples}, where);
   if (!forecast.ok()) {
     findings.Error("worker", forecast.status(), kExitBadJob);
     return std::nullopt;

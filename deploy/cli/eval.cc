@@ -43,12 +43,13 @@ struct Figures {
 
 // With the kernels that the job evaluates with, where it does and they can be replayed.
 absl::StatusOr<std::unique_ptr<worker::Plan>> PlanAsTheJob(const ModelToRun& model, const Graph& graph,
+                                                           const std::string& label,
                                                            const std::map<std::string, std::byte*>& weights,
                                                            const DeviceToRun& device) {
-  worker::PlanOptions planning{.label = "evaluation"};
+  worker::PlanOptions planning{.label = label};
   if (device.replays) {
     worker::ApplyKernelPlan(*model.kernel_plan, &planning);
-    if (!worker::HoldsEvaluation(*model.kernel_plan)) planning.choices = nullptr;
+    if (!worker::Holds(*model.kernel_plan, label)) planning.choices = nullptr;
   }
   auto plan = worker::Plan::Make(device.made.device.get(), graph, weights, planning);
   if (plan.ok() || planning.choices == nullptr) return plan;
@@ -64,14 +65,21 @@ absl::StatusOr<EvaluationSums> SumsOf(const ModelToRun& model, const worker::Dat
   LS_ASSIGN_OR_RETURN(const worker::DeviceWeights weights,
                       worker::DeviceWeights::Load(*device.made.device, evaluation.graph.variables, model.read));
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<worker::Plan> plan,
-                      PlanAsTheJob(model, evaluation.graph, weights.addresses(), device));
-  LS_RETURN_IF_ERROR(plan->RefreshVariables());
+                      PlanAsTheJob(model, evaluation.graph, worker::kEvaluationLabel, weights.addresses(), device));
+  LS_ASSIGN_OR_RETURN(const std::optional<EvaluationGraph> rest,
+                      MakeRestGraph(model.metagraph, evaluation, batch, source.num_samples()));
+  std::unique_ptr<worker::Plan> rest_plan;
+  if (rest.has_value()) {
+    const std::string label = worker::RestLabel(worker::RestOfSamples(source, batch));
+    LS_ASSIGN_OR_RETURN(rest_plan, PlanAsTheJob(model, rest->graph, label, weights.addresses(), device));
+  }
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<worker::EvaluationPass> pass,
-                      worker::EvaluationPass::Make(plan.get(), &source,
+                      worker::EvaluationPass::Make(plan.get(), rest_plan.get(), &source,
                                                    {.signature = model.metagraph.signature,
                                                     .has_accuracy = evaluation.has_accuracy,
                                                     .batch = batch,
                                                     .seed = model.job.train().seed()}));
+  LS_RETURN_IF_ERROR(pass->RefreshVariables());
   return worker::EvaluateAll(*pass, model.step, model.job.train().logical_shards());
 }
 

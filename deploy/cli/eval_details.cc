@@ -84,13 +84,10 @@ std::string JsonNumber(double value) { return std::isfinite(value) ? absl::StrFo
 absl::StatusOr<EvalDetails> MakeEvalDetails(const ModelToRun& model, const worker::DataSource& source,
                                             DeviceToRun& device, int64_t batch) {
   LS_ASSIGN_OR_RETURN(const std::string output, ChoosePrediction(model.metagraph, ""));
-  LS_ASSIGN_OR_RETURN(const Graph graph, MakePredictionGraph(model.metagraph, output, batch));
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<worker::Predictor> predictor,
-                      worker::Predictor::Make(*device.made.device, graph, model.read, source,
-                                              {.signature = model.metagraph.signature,
-                                               .batch = batch,
-                                               .seed = model.job.train().seed(),
-                                               .step = model.step}));
+                      worker::Predictor::Make(
+                          *device.made.device, model.metagraph, model.read, source,
+                          {.output = output, .batch = batch, .seed = model.job.train().seed(), .step = model.step}));
   const TensorSpec& row = predictor->row();
   const TensorSpec& label = source.fields().back();
   const bool classes =

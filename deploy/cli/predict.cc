@@ -103,12 +103,12 @@ absl::StatusOr<Prediction> MakePrediction(const PredictOptions& options, const M
   Prediction prediction;
   LS_ASSIGN_OR_RETURN(prediction.output, ChoosePrediction(model.metagraph, options.output));
   prediction.batch = options.batch > 0 ? options.batch : EvalBatch(model.job);
-  LS_ASSIGN_OR_RETURN(const Graph graph, MakePredictionGraph(model.metagraph, prediction.output, prediction.batch));
-  LS_ASSIGN_OR_RETURN(prediction.predictor, worker::Predictor::Make(*device.made.device, graph, model.read, source,
-                                                                    {.signature = model.metagraph.signature,
-                                                                     .batch = prediction.batch,
-                                                                     .seed = model.job.train().seed(),
-                                                                     .step = model.step}));
+  LS_ASSIGN_OR_RETURN(prediction.predictor,
+                      worker::Predictor::Make(*device.made.device, model.metagraph, model.read, source,
+                                              {.output = prediction.output,
+                                               .batch = prediction.batch,
+                                               .seed = model.job.train().seed(),
+                                               .step = model.step}));
   return prediction;
 }
 

@@ -231,7 +231,7 @@ void Run(const Arguments& arguments) {
                     .device = device.get()};
   const auto plan = Must(
       Plan::Make(device.get(), config.training.graph, variables, {.recompute = RecomputationOf(arguments.recompute)}));
-  const auto runner = Must(StepRunner::Make(std::move(config), state.get(), plan.get(), nullptr, &data, nullptr));
+  const auto runner = Must(StepRunner::Make(std::move(config), state.get(), {.training = plan.get()}, &data, nullptr));
   const auto communicators = MakeLoopback({1, 1}, 1);
   if (arguments.describe) Describe(*plan, *state);
   int64_t step = 0;

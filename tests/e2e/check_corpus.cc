@@ -273,7 +273,7 @@ std::vector<Setting> OfModels() {
       {Onnx("cost", {"model.loss=output:cost"}), true},
       {Onnx("cost", {"model.loss=output:cost", "data.train.labels=null"}), true},
       {Onnx("linear", {"data.train.labels=null"}), false, "name the file of its labels"},
-      {Onnx("cost", {"model.loss=output:cost", kEval}), false, "data.eval: "},
+      {Onnx("cost", {"model.loss=output:cost", kEval}), true, "the model or its loss looks at them together"},
       // One setting settles what a file does not say.
       {Exported("stated/unseen"), true, "model.stop_gradient: [mean]"},
       {Exported("stated/unseen", {"model.stop_gradient=[mean]"}), true, "1 value behind which no gradient goes: mean",

@@ -11,6 +11,7 @@
 
 #include "common/status/exit_code.h"
 #include "tests/e2e/commands.h"
+#include "tests/e2e/small_onnx.h"
 
 namespace lockstep::e2e {
 namespace {
@@ -48,13 +49,13 @@ json Evaluated(const Words& words) {
   return json::parse(result.output.substr(result.output.rfind('\n', result.output.size() - 2) + 1));
 }
 
-// The rows of an npy file of float32 [kTestSamples, kTestClasses].
-std::vector<float> RowsIn(const std::string& path) {
+// The rows of an npy file of float32 [kTestSamples, columns].
+std::vector<float> RowsIn(const std::string& path, size_t columns = kTestClasses) {
   const std::string bytes = Read(path);
-  REQUIRE_THAT(bytes.substr(0, 128), Contains("'<f4'") && Contains("(10000, 10)"));
-  const size_t size = kTestSamples * kTestClasses * sizeof(float);
+  REQUIRE_THAT(bytes.substr(0, 128), Contains("'<f4'") && Contains(absl::StrCat("(10000, ", columns, ")")));
+  const size_t size = kTestSamples * columns * sizeof(float);
   REQUIRE(bytes.size() > size);
-  std::vector<float> rows(kTestSamples * kTestClasses);
+  std::vector<float> rows(kTestSamples * columns);
   std::memcpy(rows.data(), bytes.data() + bytes.size() - size, size);
   return rows;
 }
@@ -89,6 +90,44 @@ TEST_CASE("eval: a finished job's figures are those that it wrote, to the last b
   const json same = Evaluated(with_files);
   CHECK(same["loss"] == figures["loss"]);
   CHECK(same["accuracy"] == figures["accuracy"]);
+}
+
+TEST_CASE("eval: a loss of all samples of a pass is that of the job, and the rows of the last ones their own",
+          "[e2e]") {
+  const std::string directory = TempPath("contrast"), model = TempPath("contrast.onnx");
+  WriteContrast(model);
+  Words sets = Settings();
+  sets.insert(sets.end(), {"model.builtin=null", absl::StrCat("model.onnx=", model), "model.loss=output:cost",
+                           "data.train.labels=null", absl::StrCat("data.eval={inputs: ", kTestInputs, "}"),
+                           "train.global_batch_size=56", "train.optimizer.lr=0.001", "eval.metric=loss"});
+  const Result trained = Run({"run", kJob, "--workers", "2", "--dir", directory}, sets);
+  INFO(trained.output);
+  REQUIRE(trained.code == kExitDone);
+  const json manifest = json::parse(Read(directory + "/checkpoints/step-000000020/manifest.json"));
+
+  const json figures = Evaluated({"eval", directory});
+
+  CHECK(figures["loss"].get<double>() == manifest["evaluations"]["value"].get<double>());
+  // The mean over the passes of 14 samples and the last one of 4, computed here from the rows.
+  const std::string path = TempPath("y.npy");
+  const Result predicted = Run({"predict", directory, "--of", "y", "-o", path});
+  INFO(predicted.output);
+  REQUIRE(predicted.code == kExitDone);
+  const std::vector<float> rows = RowsIn(path, 4);
+  double sum = 0;
+  for (size_t first = 0; first < kTestSamples; first += 14) {
+    const size_t count = std::min<size_t>(14, kTestSamples - first);
+    double squares = 0;
+    for (size_t i = first; i < first + count; ++i) {
+      for (size_t j = first; j < first + count; ++j) {
+        double product = 0;
+        for (size_t c = 0; c < 4; ++c) product += double{rows[i * 4 + c]} * double{rows[j * 4 + c]};
+        squares += (product - 1) * (product - 1);
+      }
+    }
+    sum += squares / static_cast<double>(count);
+  }
+  CHECK(figures["loss"].get<double>() == Approx(sum / kTestSamples).epsilon(1e-5));
 }
 
 TEST_CASE("eval: --details gives figures of each class that add up to the accuracy", "[e2e]") {

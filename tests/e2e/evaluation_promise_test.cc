@@ -1,5 +1,7 @@
 // The promise for what evaluations decide, on real processes: the same last step and the same best state whatever is
 // killed. Digests are compared between runs of this machine, never with a constant.
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -8,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/e2e/local_job.h"
+#include "tests/e2e/small_onnx.h"
 
 namespace lockstep::e2e {
 namespace {
@@ -72,6 +75,44 @@ TEST_CASE("promise: evaluations end the job at the same step with the same best 
   // A finished job stays finished.
   job.StartChief(2);
   CHECK(job.WaitForEnd("chief") == Ended{});
+}
+
+TEST_CASE("promise: an evaluation that compares all samples of a pass is the same, whoever is killed", "[e2e]") {
+  const std::string model = (std::filesystem::temp_directory_path() / absl::StrCat("contrast.", getpid())).string();
+  WriteContrast(model);
+  // 10,000 samples in passes of 14: the last one has 4.
+  const std::vector<std::string> settings = {
+      "model.builtin=null",
+      absl::StrCat("model.onnx=", model),
+      "model.loss=output:cost",
+      "data.train.labels=null",
+      "data.eval={inputs: /usr/share/datasets/fashion-mnist/t10k-images-idx3-ubyte.gz}",
+      "train.global_batch_size=56",
+      "train.duration=200steps",
+      "train.optimizer.lr=0.001",
+      "eval={every: 20steps, metric: loss, early_stop: {patience: 3, min_delta: 10}}",
+      "checkpoint={every: 30steps, keep_latest: 1, keep_best: true}"};
+  LocalJob alone("contrast alone", kJob, settings);
+  alone.RunUndisturbed(1);
+  const std::string best = BestOf(alone);
+  REQUIRE_FALSE(best.empty());
+
+  LocalJob job("contrast disturbed", kJob, settings);
+  job.StartChief(3);
+  for (int i = 0; i < 3; ++i) job.StartWorker(i);
+  job.WaitForStep(20);
+  job.Kill("worker-1");
+  job.StartWorker(1);
+  job.WaitForStep(45);
+  job.KillEverything();
+  job.StartChief(3);
+  for (int i = 0; i < 3; ++i) job.StartWorker(i);
+  CHECK(job.WaitForEnd("chief") == Ended{});
+
+  CHECK(BestOf(job) == best);
+  CHECK(job.Digest(kStepsInAll) == alone.Digest(kStepsInAll));
+  job.ReplayRecords();
+  std::filesystem::remove(model);
 }
 
 TEST_CASE("promise: a learning rate that evaluations cut is the same at every step, whoever is killed", "[e2e]") {

@@ -30,9 +30,9 @@ std::string Node(const std::string& op, const std::vector<std::string>& inputs, 
 }
 
 // A matrix that takes a sample to its scores.
-std::string Weight(const std::string& name) {
-  std::string text = absl::StrCat("initializer { name: '", name, "' data_type: 1 dims: ", kInputs, " dims: ", kScores);
-  for (int i = 0; i < kInputs * kScores; ++i) absl::StrAppend(&text, " float_data: ", 0.02 * (i * 37 % 17 - 8));
+std::string Weight(const std::string& name, int inputs = kInputs) {
+  std::string text = absl::StrCat("initializer { name: '", name, "' data_type: 1 dims: ", inputs, " dims: ", kScores);
+  for (int i = 0; i < inputs * kScores; ++i) absl::StrAppend(&text, " float_data: ", 0.02 * (i * 37 % 17 - 8));
   return absl::StrCat(text, " }\n");
 }
 
@@ -58,6 +58,19 @@ void WriteCost(const std::string& path) {
   WriteModel(path, Input("x") + Weight("w") + Node("MatMul", {"x", "w"}, "y") + Node("Mul", {"y", "y"}, "squares") +
                        Node("ReduceMean", {"squares"}, "cost", "attribute { name: 'keepdims' type: 2 i: 0 }") +
                        Output("cost"));
+}
+
+void WriteContrast(const std::string& path) {
+  const std::string images =
+      "input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_param: 'b' } dim { dim_value: 1 } "
+      "dim { dim_value: 28 } dim { dim_value: 28 } } } } }\n";
+  WriteModel(path, images + Weight("w", 28 * 28) + Node("Flatten", {"x"}, "flat") +
+                       Node("MatMul", {"flat", "w"}, "scores") + Node("Tanh", {"scores"}, "y") +
+                       Node("Transpose", {"y"}, "t") + Node("MatMul", {"y", "t"}, "products") +
+                       Node("Constant", {}, "one", "attribute { name: 'value_float' type: 1 f: 1 }") +
+                       Node("Sub", {"products", "one"}, "far") + Node("Mul", {"far", "far"}, "squares") +
+                       Node("ReduceMean", {"squares"}, "cost", "attribute { name: 'keepdims' type: 2 i: 0 }") +
+                       Output("cost") + Output("y"));
 }
 
 void WriteTwoOutputs(const std::string& path) {

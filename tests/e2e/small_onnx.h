@@ -1,5 +1,5 @@
-// Writes ONNX files of a few nodes for tests. The models take samples of 12 numbers and give 4 scores, except for the
-// cost, which is a scalar.
+// Writes ONNX files of a few nodes for tests. The models take samples of 12 numbers and give 4 scores, except for
+// costs, which are scalars.
 //
 // Threading: thread-safe (pure functions, each writes its own file).
 #ifndef LOCKSTEP_TESTS_E2E_SMALL_ONNX_H_
@@ -19,6 +19,8 @@ void WriteCost(const std::string& path);
 void WriteTwoOutputs(const std::string& path);
 // softmax(x) x w.
 void WriteMasked(const std::string& path);
+// For images [1, 28, 28]: how far the products of each sample's scores with those of every sample are from 1.
+void WriteContrast(const std::string& path);
 // (0 where x is NaN, else x) x w.
 void WriteNanAware(const std::string& path);
 

@@ -222,7 +222,9 @@ TEST_CASE("gradients: any scalar of the graph can be the loss", "[gradients]") {
 
   CheckSlope(metagraph, 9);
 
-  CHECK_FALSE(MakeEvaluationGraph(metagraph, 4).ok());
+  const EvaluationGraph evaluation = MakeEvaluationGraph(metagraph, 4).value();
+  CHECK_FALSE(evaluation.samples_apart);
+  CHECK_FALSE(evaluation.has_accuracy);
   metagraph.loss.output = "logits";
   CHECK_FALSE(MakeTrainingGraph(metagraph).ok());
 }

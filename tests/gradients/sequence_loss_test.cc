@@ -138,23 +138,60 @@ TEST_CASE("sequence loss: where both dimensions could be the classes, the job ha
   CHECK_FALSE(second.value().loss.classes_last);
 }
 
-TEST_CASE("sequence loss: one over all positions inside the graph trains, but its evaluation is refused", "[loss]") {
+// The loss over all positions as rows, inside the graph. `by_position`: rows of one position stand together, so that
+// those of a sample do not.
+MetaGraph LossInside(bool by_position) {
   MetaGraph metagraph = BuildMetaGraph(Request(4)).value();
   Graph& forward = metagraph.forward;
-  forward.nodes.push_back({"rows", OpType::kReshape, {"scores"}, {"rows"}, ReshapeAttributes{{-1, 4}, true}});
-  forward.nodes.push_back({"flat", OpType::kReshape, {"labels"}, {"flat"}, ReshapeAttributes{{-1}, true}});
+  std::string scores = "scores", labels = "labels";
+  if (by_position) {
+    forward.nodes.push_back({"s", OpType::kTranspose, {"scores"}, {"scores.t"}, TransposeAttributes{{1, 0, 2}}});
+    forward.nodes.push_back({"l", OpType::kTranspose, {"labels"}, {"labels.t"}, TransposeAttributes{{1, 0}}});
+    scores = "scores.t";
+    labels = "labels.t";
+  }
+  forward.nodes.push_back({"rows", OpType::kReshape, {scores}, {"rows"}, ReshapeAttributes{{-1, 4}, true}});
+  forward.nodes.push_back({"flat", OpType::kReshape, {labels}, {"flat"}, ReshapeAttributes{{-1}, true}});
   forward.nodes.push_back({"loss", OpType::kSoftmaxCrossEntropyLoss, {"rows", "flat"}, {"loss"}, {}});
   forward.nodes.back().attributes = CrossEntropyAttributes{.ignore_index = kIgnored};
   forward.outputs.push_back("loss");
   metagraph.loss = {};
   metagraph.loss.kind = LossKind::kGraphOutput;
   metagraph.loss.output = "loss";
+  return metagraph;
+}
 
+TEST_CASE("sequence loss: one over all positions inside the graph is evaluated by sample, where rows follow samples",
+          "[loss]") {
+  const int64_t samples = GENERATE(1, 2);
+  const MetaGraph metagraph = LossInside(/*by_position=*/false);
   CHECK(MakeTrainingGraph(metagraph).ok());
-  // Its rows are positions, not samples: those of the padding could not be told apart.
-  const auto evaluation = MakeEvaluationGraph(metagraph, kSequences);
-  CHECK_THAT(std::string(evaluation.status().message()),
-             Contains("the loss 'loss'") && Contains("name a loss in the job file"));
+  const EvaluationGraph evaluation = MakeEvaluationGraph(metagraph, kSequences).value();
+  CHECK(evaluation.samples_apart);
+  REQUIRE(evaluation.has_accuracy);
+  int64_t counted = 0, correct = 0;
+  const double expected = Expected(samples, 0, &counted, &correct);
+
+  const auto runner = RunLoss(evaluation.graph, {1.0f, samples == 2 ? 1.0f : 0.0f});
+
+  CHECK(runner->value(kLossSum).elements<float>()[0] == Approx(expected).epsilon(1e-6));
+  CHECK(runner->value(kLossDenominator).elements<float>()[0] == static_cast<float>(counted));
+  CHECK(runner->value(kLabelCount).elements<int64_t>()[0] == counted);
+  CHECK(runner->value(kCorrectCount).elements<int64_t>()[0] == correct);
+}
+
+TEST_CASE("sequence loss: one whose rows do not follow the samples is that of the whole batch", "[loss]") {
+  const MetaGraph metagraph = LossInside(/*by_position=*/true);
+  const EvaluationGraph evaluation = MakeEvaluationGraph(metagraph, kSequences).value();
+  CHECK_FALSE(evaluation.samples_apart);
+  CHECK_FALSE(evaluation.has_accuracy);
+  int64_t counted = 0, correct = 0;
+  const double expected = Expected(kSequences, 0, &counted, &correct);
+
+  const auto runner = RunLoss(evaluation.graph, {});
+
+  CHECK(runner->value(kLossSum).elements<float>()[0] == Approx(expected).epsilon(1e-6));
+  CHECK(runner->value(kLossDenominator).elements<float>()[0] == static_cast<float>(counted));
 }
 
 }  // namespace

@@ -114,7 +114,7 @@ absl::StatusOr<WrittenStep> WriteStep(const MetaGraph& metagraph, const JobSpec&
                     .poison = false,
                     .mixing = mixing.get()};
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<StepRunner> runner,
-                      StepRunner::Make(std::move(config), state.get(), &plan, nullptr, &data, nullptr));
+                      StepRunner::Make(std::move(config), state.get(), {.training = &plan}, &data, nullptr));
   const GradientLayout& layout = plan.gradient_layout();
   const int compute = NumberOf(plan.stream());
   const std::unique_ptr<Communicator> communicator = MakePeers({.ranks = workers,

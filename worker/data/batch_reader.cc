@@ -236,13 +236,14 @@ int64_t NumEvalBatches(const DataSource& source, int64_t batch_size) {
   return (source.num_samples() + batch_size - 1) / batch_size;
 }
 
-absl::Status ReadEvalBatch(const DataSource& source, int64_t batch_size, int64_t index, EvalBatch& batch) {
-  LS_CHECK(index >= 0 && index < NumEvalBatches(source, batch_size), "the evaluation batch exists");
+int64_t RestOfSamples(const DataSource& source, int64_t batch_size) { return source.num_samples() % batch_size; }
+
+absl::Status ReadEvalBatch(const DataSource& source, int64_t first, int64_t batch_size, EvalBatch& batch) {
+  LS_CHECK(first >= 0 && first < source.num_samples(), "the evaluation batch exists");
   if (batch.fields.empty() || batch.fields[0].shape()[0] != batch_size) {
     batch.fields = MakeBatch(source.fields(), batch_size);
     batch.mask = Tensor::Zeros(DType::kF32, {batch_size});
   }
-  const int64_t first = index * batch_size;
   batch.valid = std::min(batch_size, source.num_samples() - first);
   std::vector<int64_t> samples(static_cast<size_t>(batch_size), 0);
   absl::Span<float> mask = batch.mask.elements<float>();

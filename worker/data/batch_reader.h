@@ -82,8 +82,8 @@ class BatchReader {
   std::unique_ptr<Shared> shared_;
 };
 
-// One batch of the evaluation set, in order. The last batch is padded with copies of the set's first sample, masked
-// out.
+// One batch of the evaluation set, in order. A batch that reaches beyond the set is padded with copies of the set's
+// first sample, masked out.
 struct EvalBatch {
   std::vector<Tensor> fields;  // [batch_size, ...]
   Tensor mask;                 // float32 [batch_size]: 1 for a sample that counts, 0 for padding
@@ -93,10 +93,12 @@ struct EvalBatch {
 
 // The number of batches that cover the set.
 int64_t NumEvalBatches(const DataSource& source, int64_t batch_size);
+// The samples of the last batch, if they are fewer than those of the others; else 0.
+int64_t RestOfSamples(const DataSource& source, int64_t batch_size);
 
-// Reads evaluation batch `index`, in [0, NumEvalBatches), into `batch`, whose tensors are allocated unless they have
-// the right size. Errors of the source.
-absl::Status ReadEvalBatch(const DataSource& source, int64_t batch_size, int64_t index, EvalBatch& batch);
+// Reads `batch_size` samples from sample `first` on into `batch`, whose tensors are allocated unless they have the
+// right size. Errors of the source. REQUIRES: the source has sample `first`.
+absl::Status ReadEvalBatch(const DataSource& source, int64_t first, int64_t batch_size, EvalBatch& batch);
 
 }  // namespace lockstep::worker
 

@@ -205,7 +205,7 @@ TEST_CASE("evaluation: every sample once, in order, the last batch padded and ma
     EvalBatch batch;
     int64_t next = 0;
     for (int64_t b = 0; b < NumEvalBatches(source, 8); ++b) {
-      REQUIRE(ReadEvalBatch(source, 8, b, batch).ok());
+      REQUIRE(ReadEvalBatch(source, 8 * b, 8, batch).ok());
       REQUIRE(batch.fields[0].shape() == Shape{8, 2});
       for (int64_t i = 0; i < 8; ++i) {
         const bool counts = next < n;
@@ -240,7 +240,7 @@ TEST_CASE("reader: what a source leaves out of a batch shows where memory is poi
     for (int64_t i = 0; i < 5; ++i) {
       const absl::Span<const std::byte> bytes = (*reader.Next())->bytes[0];
       CHECK(std::isnan(reinterpret_cast<const float*>(bytes.data())[7]) == poison);
-      REQUIRE(ReadEvalBatch(source, 8, i % 3, evaluated).ok());
+      REQUIRE(ReadEvalBatch(source, i % 3 * 8, 8, evaluated).ok());
       const absl::Span<float> floats = evaluated.fields[0].elements<float>();
       CHECK(std::all_of(floats.begin(), floats.end(), [&](float x) { return std::isnan(x) == poison; }));
       std::fill(floats.begin(), floats.end(), 0.0f);

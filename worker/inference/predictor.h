@@ -26,17 +26,18 @@ namespace lockstep::worker {
 class Predictor {
  public:
   struct Options {
-    std::vector<SignatureInput> signature;
-    int64_t batch = 0;  // samples of a pass
+    std::string output;  // of the model
+    int64_t batch = 0;   // samples of a pass
     // The key of random numbers, for models that draw any.
     uint64_t seed = 0;
     int64_t step = 0;
   };
 
-  // Plans `graph`, which MakePredictionGraph made for options.batch, with the weights from `read`. `device` and
-  // `source` outlive the predictor. Errors of Plan::Make and DeviceWeights::Load; Internal when no field of the data
-  // feeds an input, or one of another size.
-  static absl::StatusOr<std::unique_ptr<Predictor>> Make(device::Device& device, const Graph& graph,
+  // Plans the prediction of options.output with the weights from `read`. The last pass, if it has fewer samples, is
+  // filled up, or has a plan of its own where samples of the model see each other (SamplesAreApart). `device` and
+  // `source` outlive the predictor. Errors of MakePredictionGraph, Plan::Make and DeviceWeights::Load; Internal when no
+  // field of the data feeds an input, or one of another size.
+  static absl::StatusOr<std::unique_ptr<Predictor>> Make(device::Device& device, const MetaGraph& metagraph,
                                                          const ReadVariable& read, const DataSource& source,
                                                          Options options);
 
@@ -51,15 +52,24 @@ class Predictor {
   absl::StatusOr<absl::Span<const std::byte>> Run(int64_t index);
 
  private:
-  Predictor(DeviceWeights weights, std::unique_ptr<Plan> plan, const DataSource& source, Options options);
+  // A plan for passes of `samples` samples.
+  struct Pass {
+    int64_t samples = 0;
+    std::unique_ptr<Plan> plan;
+    std::vector<int> fields;  // per input of the plan
+    EvalBatch batch;
+  };
 
-  const DeviceWeights weights_;  // read by plan_
-  const std::unique_ptr<Plan> plan_;
+  Predictor(DeviceWeights weights, const DataSource& source, Options options)
+      : weights_(std::move(weights)), source_(source), options_(std::move(options)) {}
+
+  absl::Status AddPass(device::Device& device, const MetaGraph& metagraph, const Graph& graph, int64_t samples);
+
+  const DeviceWeights weights_;  // read by the plans
   const DataSource& source_;
   const Options options_;
+  std::vector<Pass> passes_;  // full ones, and that of the rest if it is computed alone
   TensorSpec row_;
-  std::vector<int> fields_;  // per input of the plan
-  EvalBatch batch_;
   std::vector<std::byte> rows_;
 };
 

@@ -1,11 +1,11 @@
 #include "worker/inference/predictor.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <string>
 
 #include "common/graph/build/build_metagraph.h"
-#include "common/graph/passes/prediction_graph.h"
 #include "worker/device/choice/devices.h"
 #include "worker/fakes/deferred_device.h"
 
@@ -39,12 +39,17 @@ class Counting final : public DataSource {
   const std::string hash_ = "counting";
 };
 
-MetaGraph Linear() {
+// `centred`: the mean of the batch is taken from each sample first.
+MetaGraph Linear(bool centred = false) {
   MetaGraphRequest request;
   Graph graph;
   graph.inputs = {{"x", DType::kF32, {kBatchDim, kFeatures}}};
   graph.variables = {{"weight", DType::kF32, {kFeatures, kClasses}, VariableKind::kParameter, {}}};
-  graph.nodes = {{"layer", OpType::kMatMul, {"x", "weight"}, {"scores"}, NoAttributes{}}};
+  if (centred) {
+    graph.nodes = {{"mean", OpType::kReduceMean, {"x"}, {"mean"}, ReduceAttributes{{0}, true, false}},
+                   {"centre", OpType::kSub, {"x", "mean"}, {"centred"}, NoAttributes{}}};
+  }
+  graph.nodes.push_back({"layer", OpType::kMatMul, {centred ? "centred" : "x", "weight"}, {"scores"}, NoAttributes{}});
   graph.outputs = {"scores"};
   request.imported = graph;
   request.inputs = {{"x", "inputs", InputRole::kFeature, DType::kF32, {kBatchDim, kFeatures}, {}},
@@ -74,6 +79,17 @@ std::vector<float> Expected() {
   return rows;
 }
 
+std::vector<float> PredictAll(Predictor& predictor) {
+  std::vector<float> rows;
+  for (int64_t i = 0; i < predictor.batches(); ++i) {
+    const auto more = predictor.Run(i);
+    REQUIRE(more.status() == absl::OkStatus());
+    const auto* const floats = reinterpret_cast<const float*>(more->data());
+    rows.insert(rows.end(), floats, floats + more->size() / sizeof(float));
+  }
+  return rows;
+}
+
 }  // namespace
 
 TEST_CASE("predictor: every sample's row, in their order, whatever the batch; none for the filling", "[inference]") {
@@ -82,19 +98,10 @@ TEST_CASE("predictor: every sample's row, in their order, whatever the batch; no
   const int64_t batch = GENERATE(1, 4, 11, 16);
   const auto memory = GENERATE(device::DeferredMemory::kOfInner, device::DeferredMemory::kHidden);
   const auto device = device::MakeDeferredDevice(*device::MakeDevice(device::DeviceKind::kReference, {}), memory);
-  const auto graph = MakePredictionGraph(metagraph, "scores", batch);
-  REQUIRE(graph.status() == absl::OkStatus());
 
-  const auto predictor =
-      Predictor::Make(*device, *graph, Weight, source, {.signature = metagraph.signature, .batch = batch});
+  const auto predictor = Predictor::Make(*device, metagraph, Weight, source, {.output = "scores", .batch = batch});
   REQUIRE(predictor.status() == absl::OkStatus());
-  std::vector<float> rows;
-  for (int64_t i = 0; i < (*predictor)->batches(); ++i) {
-    const auto more = (*predictor)->Run(i);
-    REQUIRE(more.status() == absl::OkStatus());
-    const auto* const floats = reinterpret_cast<const float*>(more->data());
-    rows.insert(rows.end(), floats, floats + more->size() / sizeof(float));
-  }
+  const std::vector<float> rows = PredictAll(**predictor);
 
   CHECK((*predictor)->row().shape == Shape{kClasses});
   CHECK((*predictor)->row_bytes() == 8);
@@ -103,6 +110,27 @@ TEST_CASE("predictor: every sample's row, in their order, whatever the batch; no
   const auto again = (*predictor)->Run(0);
   REQUIRE(again.status() == absl::OkStatus());
   CHECK(std::memcmp(again->data(), rows.data(), again->size()) == 0);
+}
+
+TEST_CASE("predictor: where samples see each other, the last ones see no others", "[inference]") {
+  const MetaGraph metagraph = Linear(/*centred=*/true);
+  const Counting source;
+  const int64_t batch = GENERATE(4, 11, 16);
+  const auto device = *device::MakeDevice(device::DeviceKind::kReference, {});
+
+  const auto predictor = Predictor::Make(*device, metagraph, Weight, source, {.output = "scores", .batch = batch});
+  REQUIRE(predictor.status() == absl::OkStatus());
+
+  // Sample i is -1 times its distance from the mean of its batch, and ten times that.
+  std::vector<float> expected;
+  for (int64_t i = 0; i < kSamples; ++i) {
+    const int64_t first = i / batch * batch, last = std::min(first + batch, kSamples) - 1;
+    const float row = -(static_cast<float>(i) - static_cast<float>(first + last) / 2);
+    expected.insert(expected.end(), {row, 10 * row});
+  }
+  const std::vector<float> rows = PredictAll(**predictor);
+  REQUIRE(rows.size() == expected.size());
+  for (size_t i = 0; i < rows.size(); ++i) CHECK(rows[i] == Approx(expected[i]).margin(1e-4));
 }
 
 }  // namespace lockstep::worker

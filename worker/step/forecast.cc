@@ -39,6 +39,20 @@ int64_t MixedBytes(const MetaGraph& metagraph) {
   return 0;
 }
 
+void Add(const PlanMemory& more, PlanMemory& sum) {
+  sum.arena += more.arena;
+  sum.gradients += more.gradients;
+  sum.persistent += more.persistent;
+}
+
+// The plans of the job, that of the rest of its evaluation set included.
+absl::StatusOr<ReplicaPlans> DraftAll(const MetaGraph& metagraph, const JobSpec& job, int64_t eval_samples,
+                                      const device::WorkerDevice& where, Pulse* pulse) {
+  LS_ASSIGN_OR_RETURN(ReplicaPlans plans, DraftReplicaPlans(metagraph, job, nullptr, pulse, nullptr, where));
+  LS_RETURN_IF_ERROR(DraftRest(metagraph, nullptr, eval_samples, plans));
+  return plans;
+}
+
 // One of the memories that a worker takes from, and how much it may take.
 struct Budget {
   int64_t (ReplicaForecast::*need)() const;
@@ -53,12 +67,12 @@ struct Budget {
 // Drafts a job anew, with other settings, for one of a worker's memories.
 class Drafts {
  public:
-  Drafts(const Budget& budget, const HostUse& beside, const device::WorkerDevice& where, Pulse* pulse)
-      : budget_(budget), beside_(beside), where_(where), pulse_(pulse) {}
+  Drafts(const Budget& budget, const ReplicaForecast& forecast, const device::WorkerDevice& where, Pulse* pulse)
+      : budget_(budget), beside_(forecast.beside), eval_samples_(forecast.eval_samples), where_(where), pulse_(pulse) {}
 
   // What the job needs; nullopt when the model cannot be computed so.
   std::optional<int64_t> Need(const MetaGraph& metagraph, const JobSpec& job) const {
-    const absl::StatusOr<ReplicaPlans> plans = DraftReplicaPlans(metagraph, job, nullptr, pulse_, nullptr, where_);
+    const absl::StatusOr<ReplicaPlans> plans = DraftAll(metagraph, job, eval_samples_, where_, pulse_);
     if (!plans.ok()) return std::nullopt;
     const absl::StatusOr<ReplicaForecast> forecast = ForecastOf(metagraph, job, *plans, beside_);
     if (!forecast.ok()) return std::nullopt;
@@ -79,6 +93,7 @@ class Drafts {
  private:
   const Budget& budget_;
   const HostUse beside_;
+  const int64_t eval_samples_;
   const device::WorkerDevice& where_;
   Pulse* const pulse_;
 };
@@ -172,11 +187,13 @@ absl::StatusOr<ReplicaForecast> ForecastOf(const MetaGraph& metagraph, const Job
   const int64_t read_ahead = BatchReader::BatchesAlive(BatchReader::kReadAhead);
   forecast.batch_bytes =
       read_ahead * (job.train().global_batch_size() / shards) * (SampleBytes(metagraph) + MixedBytes(metagraph));
-  if (plans.eval_plan != nullptr) {
-    forecast.batch_bytes += plans.eval_batch * (SampleBytes(metagraph) + int64_t{sizeof(float)});
-  }
   forecast.training = plans.training_plan->memory();
-  if (plans.eval_plan != nullptr) forecast.evaluation = plans.eval_plan->memory();
+  for (const EvaluationPlan* evaluates : {&plans.evaluation, &plans.rest}) {
+    if (evaluates->plan == nullptr) continue;
+    forecast.batch_bytes += evaluates->batch * (SampleBytes(metagraph) + int64_t{sizeof(float)});
+    Add(evaluates->plan->memory(), forecast.evaluation);
+  }
+  forecast.eval_samples = plans.eval_samples;
   if (plans.text_plan != nullptr) forecast.text = plans.text_plan->memory();
   forecast.peak = plans.training_plan->Peak();
   forecast.steps = plans.training_plan->Describe();
@@ -206,7 +223,7 @@ absl::Status CheckMemoryLimit(const ReplicaForecast& forecast, const MetaGraph& 
     return absl::ResourceExhaustedError(absl::StrCat(
         "a worker needs ", forecast.device_total(), " bytes of its GPU (", PartsText(forecast, true, false), "), ",
         budget.allowed, ". Largest of the training plan's values: ", LargestText(forecast.peak), ". ",
-        Advice(Drafts(budget, forecast.beside, where, pulse), metagraph, job), budget.instead));
+        Advice(Drafts(budget, forecast, where, pulse), metagraph, job), budget.instead));
   }
   const int64_t limit = job.resources().cpu_memory().bytes();
   if (!job.resources().has_cpu_memory() || forecast.host_total() <= limit) return absl::OkStatus();
@@ -222,7 +239,7 @@ absl::Status CheckMemoryLimit(const ReplicaForecast& forecast, const MetaGraph& 
   if (has_memory) return absl::ResourceExhaustedError(absl::StrCat(needs, budget.instead));
   return absl::ResourceExhaustedError(
       absl::StrCat(needs, "Largest of the training plan's values: ", LargestText(forecast.peak), ". ",
-                   Advice(Drafts(budget, forecast.beside, where, pulse), metagraph, job), budget.instead));
+                   Advice(Drafts(budget, forecast, where, pulse), metagraph, job), budget.instead));
 }
 
 absl::StatusOr<ReplicaForecast> ForecastReplica(const MetaGraph& metagraph, const JobSpec& job,
@@ -234,11 +251,11 @@ absl::StatusOr<ReplicaForecast> ForecastReplica(const MetaGraph& metagraph, cons
   return forecast;
 }
 
-absl::StatusOr<ReplicaForecast> ForecastWorker(const MetaGraph& metagraph, const JobSpec& job, int64_t data_bytes,
+absl::StatusOr<ReplicaForecast> ForecastWorker(const MetaGraph& metagraph, const JobSpec& job, const DataSize& data,
                                                const device::WorkerDevice& where) {
-  LS_ASSIGN_OR_RETURN(const ReplicaPlans plans, DraftReplicaPlans(metagraph, job, nullptr, nullptr, nullptr, where));
+  LS_ASSIGN_OR_RETURN(const ReplicaPlans plans, DraftAll(metagraph, job, data.eval_samples, where, nullptr));
   LS_ASSIGN_OR_RETURN(ReplicaForecast forecast,
-                      ForecastOf(metagraph, job, plans, {.process = ProcessBytes(), .data = data_bytes}));
+                      ForecastOf(metagraph, job, plans, {.process = ProcessBytes(), .data = data.held_bytes}));
   forecast.beside.process += std::min(forecast.state_bytes, kMostChunksBytes);
   KeepWhatFits(job, forecast);
   LS_RETURN_IF_ERROR(CheckMemoryLimit(forecast, metagraph, job, nullptr, where));

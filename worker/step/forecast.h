@@ -43,6 +43,7 @@ struct ReplicaForecast {
   int64_t input_bytes = 0;      // staging of the next pass's inputs on a GPU (input_staging.h)
   int64_t batch_bytes = 0;      // training batches read ahead, and the evaluation batch
   int64_t host_copy_bytes = 0;  // host copies of state and sums on a GPU
+  int64_t eval_samples = 0;     // that the plans were drafted for
   // The available device memory; 0: the device computes in host memory.
   int64_t device_memory = 0;
   // The contents of the training plan's arena at its peak.
@@ -79,13 +80,19 @@ void KeepWhatFits(const JobSpec& job, ReplicaForecast& forecast);
 absl::Status CheckMemoryLimit(const ReplicaForecast& forecast, const MetaGraph& metagraph, const JobSpec& job,
                               Pulse* pulse, const device::WorkerDevice& where = {});
 
-// Drafts the plans of the job for a worker with device options `where`, and checks the limits for the replica alone.
+// Drafts the plans of the job, without that of a rest (DraftRest), for a worker with device options `where`, and checks
+// the limits for the replica alone.
 // Errors of CheckMemoryLimit and DraftReplicaPlans.
 absl::StatusOr<ReplicaForecast> ForecastReplica(const MetaGraph& metagraph, const JobSpec& job,
                                                 const device::WorkerDevice& where = {});
 
-// The same for a whole worker whose data takes `data_bytes`. The memory of its process is measured on this process.
-absl::StatusOr<ReplicaForecast> ForecastWorker(const MetaGraph& metagraph, const JobSpec& job, int64_t data_bytes,
+struct DataSize {
+  int64_t held_bytes = 0;    // DataFacts::held_bytes
+  int64_t eval_samples = 0;  // 0: the job does not evaluate
+};
+
+// The same for a whole worker with its data. The memory of its process is measured on this process.
+absl::StatusOr<ReplicaForecast> ForecastWorker(const MetaGraph& metagraph, const JobSpec& job, const DataSize& data,
                                                const device::WorkerDevice& where = {});
 
 }  // namespace lockstep::worker

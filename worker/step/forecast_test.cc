@@ -47,6 +47,40 @@ TEST_CASE("forecast: a job's memory is the state, its snapshots and the plans", 
   CHECK(training.steps.size() >= 6);
 }
 
+// Scores that are centred over the batch.
+MetaGraph Centred() {
+  MetaGraphRequest request;
+  Graph graph;
+  graph.inputs = {{"x", DType::kF32, {kBatchDim, 100}}};
+  graph.variables = {{"weight", DType::kF32, {100, 10}, VariableKind::kParameter, {}}};
+  graph.nodes = {{"layer", OpType::kMatMul, {"x", "weight"}, {"y"}, NoAttributes{}},
+                 {"mean", OpType::kReduceMean, {"y"}, {"mean"}, ReduceAttributes{{0}, true, false}},
+                 {"centre", OpType::kSub, {"y", "mean"}, {"scores"}, NoAttributes{}}};
+  graph.outputs = {"scores"};
+  request.imported = graph;
+  request.inputs = {{"x", "inputs", InputRole::kFeature, DType::kF32, {kBatchDim, 100}, {}},
+                    {"labels", "labels", InputRole::kLabel, DType::kI64, {kBatchDim}, {}}};
+  request.update.schedule.lr = 0.1;
+  request.pass_batch = 256;
+  return BuildMetaGraph(request).value();
+}
+
+TEST_CASE("forecast: the plan for the last samples of an evaluation counts, where they need one", "[step]") {
+  JobSpec job = Job();
+  job.mutable_data()->mutable_eval();
+  const auto needs = [&](const MetaGraph& metagraph, int64_t samples) {
+    const ReplicaForecast forecast = ForecastWorker(metagraph, job, {.eval_samples = samples}).value();
+    return forecast.evaluation.total() + forecast.batch_bytes;
+  };
+
+  const int64_t full = needs(Centred(), 512);
+  // 100 samples more of 100 features, in the batch and in the plan.
+  CHECK(needs(Centred(), 612) >= full + 2 * 100 * 100 * 4);
+  CHECK(needs(Centred(), 612) < full + needs(Centred(), 256));
+  // Those of other models fill the pass up.
+  CHECK(needs(Mlp(), 612) == needs(Mlp(), 512));
+}
+
 TEST_CASE("forecast: a limit that is not met is refused with what is largest and the largest micro-batch that fits",
           "[step]") {
   JobSpec job = Job();

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -44,6 +46,7 @@ class ReplicaBuilder {
     const int64_t process = ProcessBytes();
     problem_ = PrepareProblem::kData;
     LS_RETURN_IF_ERROR(OpenData());
+    LS_RETURN_IF_ERROR(FitsOrNot(DraftRestOfEvaluation(replayed)));
     LS_RETURN_IF_ERROR(FitsOrNot(CheckLimit(process)));
     LS_RETURN_IF_ERROR(FitsOrNot(Bind()));
     problem_ = PrepareProblem::kProbe;
@@ -88,14 +91,19 @@ class ReplicaBuilder {
     LS_ASSIGN_OR_RETURN(replica_->plans_, DraftReplicaPlans(config_.metagraph, job_, replayed, pulse_, profiler_,
                                                             where_, NewChoices::kByTrial));
     config_.training = replica_->plans_.training;
-    config_.evaluation = replica_->plans_.evaluation;
-    config_.eval_batch = replica_->plans_.eval_batch;
+    config_.evaluation = replica_->plans_.evaluation.graph;
+    config_.eval_batch = replica_->plans_.evaluation.batch;
     config_.pulse = pulse_;
     config_.profiler = profiler_;
     config_.seed = job_.train().seed();
     config_.global_batch = job_.train().global_batch_size();
     config_.logical_shards = static_cast<int>(job_.train().logical_shards());
     return absl::OkStatus();
+  }
+
+  absl::Status DraftRestOfEvaluation(const KernelPlan* replayed) {
+    if (replica_->eval_ == nullptr) return absl::OkStatus();
+    return DraftRest(config_.metagraph, replayed, replica_->eval_->num_samples(), replica_->plans_);
   }
 
   // `process` is what the process took before its data.
@@ -135,18 +143,23 @@ class ReplicaBuilder {
     return replica_->plans_.Bind(replica_->variables_, replica_->evaluated_);
   }
 
-  // Evaluations may be added to a job and taken from it: their part is compared where both have one.
+  // Evaluations may be added to a job, changed and taken from it: the part of each plan for them is compared where both
+  // have one.
   static absl::Status Compare(const std::vector<NodeDigest>& recorded, const std::vector<NodeDigest>& here) {
-    const auto part = [](std::vector<NodeDigest> digests, bool evaluation) {
+    const auto comparable = [](std::vector<NodeDigest> digests, const std::vector<NodeDigest>& others) {
+      std::set<std::string> labels;
+      for (const NodeDigest& other : others) labels.insert(LabelOf(other));
       std::erase_if(digests, [&](const NodeDigest& digest) {
-        return absl::StartsWith(digest.node, kEvaluationPrefix) != evaluation;
+        const std::string label = LabelOf(digest);
+        return absl::StartsWith(label, kEvaluationLabel) && labels.count(label) == 0;
       });
       return digests;
     };
-    LS_RETURN_IF_ERROR(CompareProbes(part(recorded, false), part(here, false)));
-    const std::vector<NodeDigest> evaluated = part(recorded, true), evaluates = part(here, true);
-    return evaluated.empty() || evaluates.empty() ? absl::OkStatus() : CompareProbes(evaluated, evaluates);
+    return CompareProbes(comparable(recorded, here), comparable(here, recorded));
   }
+
+  // Of the plan, as RunProbe was given it.
+  static std::string LabelOf(const NodeDigest& digest) { return digest.node.substr(0, digest.node.find('/')); }
 
   absl::Status MakeOrReplay(const KernelPlan* replayed) {
     LS_ASSIGN_OR_RETURN(std::vector<NodeDigest> probe, Probe());
@@ -187,15 +200,21 @@ class ReplicaBuilder {
       digests.push_back(DigestOf(absl::StrCat("update/", name), state.host().tensor(state.layout().Find(name))));
       AdvancePulse(pulse_);
     }
-    if (replica_->plans_.eval_plan != nullptr) {
-      LS_ASSIGN_OR_RETURN(
-          const std::vector<NodeDigest> evaluated,
-          RunProbe("evaluation", {replica_->plans_.eval_plan.get(), &config_.evaluation.graph}, replica_->evaluated_));
-      digests.insert(digests.end(), evaluated.begin(), evaluated.end());
-    }
+    LS_RETURN_IF_ERROR(ProbeEvaluation(replica_->plans_.evaluation, kEvaluationLabel, digests));
+    const EvaluationPlan& rest = replica_->plans_.rest;
+    LS_RETURN_IF_ERROR(ProbeEvaluation(rest, RestLabel(rest.batch), digests));
     std::fill(state.host().bytes().begin(), state.host().bytes().end(), std::byte{0});
     LS_RETURN_IF_ERROR(state.Store());
     return digests;
+  }
+
+  absl::Status ProbeEvaluation(const EvaluationPlan& made, const std::string& label,
+                               std::vector<NodeDigest>& digests) const {
+    if (made.plan == nullptr) return absl::OkStatus();
+    LS_ASSIGN_OR_RETURN(const std::vector<NodeDigest> evaluated,
+                        RunProbe(label, {made.plan.get(), &made.graph.graph}, replica_->evaluated_));
+    digests.insert(digests.end(), evaluated.begin(), evaluated.end());
+    return absl::OkStatus();
   }
 
   // The update of a first step, with the probe's gradients, which lie in device memory as the layout says.
@@ -232,13 +251,14 @@ Replica::~Replica() {
   // Plans wait for their work, which uses the state; the state goes before its device.
   runner_.reset();
   plans_.text_plan.reset();
-  plans_.eval_plan.reset();
+  plans_.rest.plan.reset();
+  plans_.evaluation.plan.reset();
   plans_.training_plan.reset();
 }
 
 absl::Status Replica::MakeRunner(StepConfig config) {
-  LS_ASSIGN_OR_RETURN(runner_, StepRunner::Make(std::move(config), state_.get(), plans_.training_plan.get(),
-                                                plans_.eval_plan.get(), train_.get(), eval_.get()));
+  const StepPlans plans{plans_.training_plan.get(), plans_.evaluation.plan.get(), plans_.rest.plan.get()};
+  LS_ASSIGN_OR_RETURN(runner_, StepRunner::Make(std::move(config), state_.get(), plans, train_.get(), eval_.get()));
   MutexLock lock(&mutex_);
   cancellable_ = runner_.get();
   cancellable_->Cancel(cancelled_);

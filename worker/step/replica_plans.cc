@@ -1,10 +1,12 @@
 #include "worker/step/replica_plans.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "common/status/status_macros.h"
 #include "common/training/training_policy.h"
 #include "worker/profile/profiled_device.h"
@@ -13,26 +15,33 @@
 
 namespace lockstep::worker {
 
-bool HoldsEvaluation(const KernelPlan& plan) {
-  const auto first = plan.choices.lower_bound(kEvaluationPrefix);
-  return first != plan.choices.end() && absl::StartsWith(first->first, kEvaluationPrefix);
+std::string RestLabel(int64_t samples) { return absl::StrCat(kEvaluationLabel, "-", samples); }
+
+bool Holds(const KernelPlan& plan, absl::string_view label) {
+  const std::string prefix = absl::StrCat(label, "/");
+  const auto first = plan.choices.lower_bound(prefix);
+  return first != plan.choices.end() && absl::StartsWith(first->first, prefix);
 }
 
 std::vector<const Plan*> ReplicaPlans::all() const {
   std::vector<const Plan*> plans = {training_plan.get()};
-  if (eval_plan != nullptr) plans.push_back(eval_plan.get());
+  for (const EvaluationPlan* evaluates : {&evaluation, &rest}) {
+    if (evaluates->plan != nullptr) plans.push_back(evaluates->plan.get());
+  }
   return plans;
 }
 
 absl::Status ReplicaPlans::Bind(const std::map<std::string, std::byte*>& variables,
                                 const std::map<std::string, std::byte*>& evaluated) {
   LS_RETURN_IF_ERROR(training_plan->Bind(variables));
-  if (eval_plan != nullptr) LS_RETURN_IF_ERROR(eval_plan->Bind(evaluated));
-  return text_plan == nullptr ? absl::OkStatus() : text_plan->Bind(evaluated);
+  for (Plan* const plan : {evaluation.plan.get(), rest.plan.get(), text_plan.get()}) {
+    if (plan != nullptr) LS_RETURN_IF_ERROR(plan->Bind(evaluated));
+  }
+  return absl::OkStatus();
 }
 
 void ReplicaPlans::Release() {
-  for (Plan* const plan : {training_plan.get(), eval_plan.get(), text_plan.get()}) {
+  for (Plan* const plan : {training_plan.get(), evaluation.plan.get(), rest.plan.get(), text_plan.get()}) {
     if (plan != nullptr) plan->Release();
   }
 }
@@ -51,6 +60,33 @@ absl::StatusOr<ReplicaPlans> DraftReplicaPlans(const MetaGraph& metagraph, const
   return plans;
 }
 
+namespace {
+
+// With the options of the training plan, and the choices of `replayed` if it has any for `label`: a job that was given
+// evaluations later has a kernel plan without them, and equal machines choose alike.
+absl::Status DraftEvaluation(const KernelPlan* replayed, std::string label, const ReplicaPlans& plans,
+                             EvaluationPlan& made) {
+  PlanOptions options = plans.options;
+  options.choices = replayed != nullptr && Holds(*replayed, label) ? &replayed->choices : nullptr;
+  options.label = std::move(label);
+  options.accumulate_passes = false;
+  LS_ASSIGN_OR_RETURN(made.plan, Plan::Draft(plans.device.get(), made.graph.graph, options));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status DraftRest(const MetaGraph& metagraph, const KernelPlan* replayed, int64_t samples, ReplicaPlans& plans) {
+  plans.eval_samples = samples;
+  const EvaluationPlan& full = plans.evaluation;
+  if (full.plan == nullptr) return absl::OkStatus();
+  LS_ASSIGN_OR_RETURN(std::optional<EvaluationGraph> graph, MakeRestGraph(metagraph, full.graph, full.batch, samples));
+  if (!graph.has_value()) return absl::OkStatus();
+  plans.rest.graph = *std::move(graph);
+  plans.rest.batch = samples % full.batch;
+  return DraftEvaluation(replayed, RestLabel(plans.rest.batch), plans, plans.rest);
+}
+
 absl::Status DraftPlansOn(const MetaGraph& metagraph, const JobSpec& job, const KernelPlan* replayed,
                           NewChoices choices, ReplicaPlans& plans) {
   const bool blocks = job.train().recompute() == job::Train::RECOMPUTE_BLOCKS;
@@ -64,13 +100,9 @@ absl::Status DraftPlansOn(const MetaGraph& metagraph, const JobSpec& job, const 
       GradientExchange::TakesAsItIs(static_cast<int>(job.train().logical_shards()), metagraph.update.reduction);
   LS_ASSIGN_OR_RETURN(plans.training_plan, Plan::Draft(plans.device.get(), plans.training.graph, plans.options));
   if (job.data().has_eval()) {
-    plans.eval_batch = EvalBatch(job);
-    LS_ASSIGN_OR_RETURN(plans.evaluation, MakeEvaluationGraph(metagraph, plans.eval_batch));
-    plans.options.label = "evaluation";
-    // A job that was given evaluations later has a kernel plan without them: equal machines choose alike.
-    if (replayed != nullptr && !HoldsEvaluation(*replayed)) plans.options.choices = nullptr;
-    plans.options.accumulate_passes = false;
-    LS_ASSIGN_OR_RETURN(plans.eval_plan, Plan::Draft(plans.device.get(), plans.evaluation.graph, plans.options));
+    plans.evaluation.batch = EvalBatch(job);
+    LS_ASSIGN_OR_RETURN(plans.evaluation.graph, MakeEvaluationGraph(metagraph, plans.evaluation.batch));
+    LS_RETURN_IF_ERROR(DraftEvaluation(replayed, kEvaluationLabel, plans, plans.evaluation));
   }
   plans.options.choices = nullptr;  // the caller's
   if (job.eval().has_sample()) {

@@ -140,7 +140,7 @@ struct SmallReplica {
     training = Plan::Make(device.get(), config.training.graph, variables, plan).value();
     evaluation =
         Plan::Make(device.get(), config.evaluation.graph, variables, {.label = "evaluation", .poison = true}).value();
-    runner = StepRunner::Make(std::move(config), state.get(), training.get(), evaluation.get(), &data, &data).value();
+    runner = StepRunner::Make(std::move(config), state.get(), {training.get(), evaluation.get()}, &data, &data).value();
   }
   ~SmallReplica() {
     // Plans wait for queued work that uses the state, so they are destroyed first.

@@ -12,9 +12,12 @@ absl::Status StepRunner::FindFields(const DataSource& train) {
   const MetaGraph& metagraph = config_.metagraph;
   LS_ASSIGN_OR_RETURN(input_fields_,
                       InputFields(*plan_, metagraph.signature, train, metagraph.pass_batch, config_.mixing));
-  if (eval_plan_ == nullptr) return absl::OkStatus();
-  LS_ASSIGN_OR_RETURN(evaluation_, EvaluationPass::Make(eval_plan_, eval_,
-                                                        {.signature = metagraph.signature,
+  return absl::OkStatus();
+}
+
+absl::Status StepRunner::MakeEvaluation(const StepPlans& plans, const DataSource* eval) {
+  LS_ASSIGN_OR_RETURN(evaluation_, EvaluationPass::Make(plans.evaluation, plans.rest, eval,
+                                                        {.signature = config_.metagraph.signature,
                                                          .has_accuracy = config_.evaluation.has_accuracy,
                                                          .batch = config_.eval_batch,
                                                          .seed = config_.seed,

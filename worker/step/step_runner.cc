@@ -39,13 +39,10 @@ std::vector<int64_t> StatisticSizes(const StepConfig& config) {
 
 }  // namespace
 
-StepRunner::StepRunner(StepConfig config, ReplicaState* state, Plan* training_plan, Plan* eval_plan,
-                       const DataSource* train, const DataSource* eval)
+StepRunner::StepRunner(StepConfig config, ReplicaState* state, Plan* training_plan, const DataSource* train)
     : config_(std::move(config)),
       state_(state),
       plan_(training_plan),
-      eval_plan_(eval_plan),
-      eval_(eval),
       stream_(config_.seed, train->num_samples()),
       math_(config_.device->step_math()),
       statistic_sizes_(StatisticSizes(config_)),
@@ -84,24 +81,22 @@ void StepRunner::StateReplaced() {
 void StepRunner::Cancel(bool cancel) {
   cancelled_ = cancel;
   plan_->Cancel(cancel);
-  if (eval_plan_ != nullptr) eval_plan_->Cancel(cancel);
+  if (evaluation_ == nullptr) return;
+  for (Plan* const plan : evaluation_->plans()) plan->Cancel(cancel);
 }
 
 uint64_t StepRunner::nodes_executed() const {
-  return plan_->nodes_executed() + (eval_plan_ == nullptr ? 0 : eval_plan_->nodes_executed());
+  uint64_t executed = plan_->nodes_executed();
+  if (evaluation_ != nullptr) {
+    for (const Plan* const plan : evaluation_->plans()) executed += plan->nodes_executed();
+  }
+  return executed;
 }
 
 StepTimes StepRunner::times() const {
   StepTimes times = times_;
   times.data = reader_->waited();
   return times;
-}
-
-absl::Status StepRunner::EnsureCurrent(Plan& plan, bool& stale) {
-  if (!stale) return absl::OkStatus();
-  LS_RETURN_IF_ERROR(plan.RefreshVariables());
-  stale = false;
-  return absl::OkStatus();
 }
 
 // One word and its meaning for the attempt.
@@ -114,7 +109,8 @@ struct StepRunner::Verdict {
 absl::StatusOr<StepResult> StepRunner::RunStep(Communicator& communicator, int64_t step,
                                                const ControlContribution& slot, int64_t rate_cuts) {
   LS_CHECK(state_->step() == step - 1, "a step follows the one before");
-  LS_RETURN_IF_ERROR(EnsureCurrent(*plan_, training_stale_));
+  if (training_stale_) LS_RETURN_IF_ERROR(plan_->RefreshVariables());
+  training_stale_ = false;
   for (size_t t = 0; t < parameters_.size(); ++t) {
     const int exponent = parameters_[t].exponent;
     exponents_[t] = exponent >= 0 ? state_->exponent(exponent) : kExponentUnset;

@@ -76,6 +76,12 @@ struct StepConfig {
   const Mixing* mixing = nullptr;              // of their passes; null: none
 };
 
+struct StepPlans {
+  Plan* training = nullptr;
+  Plan* evaluation = nullptr;  // null: the job does not evaluate
+  Plan* rest = nullptr;        // as EvaluationPass::Make takes it
+};
+
 // Totals since construction.
 struct StepTimes {
   absl::Duration compute;     // passes and quantisation
@@ -112,11 +118,11 @@ struct SliceOutcome {
 
 class StepRunner {
  public:
-  // The plans are of config's graphs and bound to the variables of `state`; all pointers outlive the runner. `eval` and
-  // `eval_plan` are null if the job does not evaluate. ResourceExhausted when memory is exhausted. Internal when no
-  // field of the data feeds an input of a plan, or one of another size.
-  static absl::StatusOr<std::unique_ptr<StepRunner>> Make(StepConfig config, ReplicaState* state, Plan* training_plan,
-                                                          Plan* eval_plan, const DataSource* train,
+  // The plans are of config's graphs and bound to the variables of `state`; all pointers outlive the runner. `eval` is
+  // null if the job does not evaluate. ResourceExhausted when memory is exhausted. Internal when no field of the data
+  // feeds an input of a plan, or one of another size.
+  static absl::StatusOr<std::unique_ptr<StepRunner>> Make(StepConfig config, ReplicaState* state,
+                                                          const StepPlans& plans, const DataSource* train,
                                                           const DataSource* eval);
 
   // Computes the step from state `step` - 1 to state `step`. `slot`: this rank's contribution to the control word;
@@ -145,8 +151,7 @@ class StepRunner {
   struct Verdict;
   static constexpr int kFirstStatisticSlot = 2;
 
-  StepRunner(StepConfig config, ReplicaState* state, Plan* training_plan, Plan* eval_plan, const DataSource* train,
-             const DataSource* eval);
+  StepRunner(StepConfig config, ReplicaState* state, Plan* training_plan, const DataSource* train);
 
   // step_tables.cc: StepMath's tables, made once.
   absl::Status MakeTables();
@@ -156,9 +161,9 @@ class StepRunner {
   float* clip_factor() const { return reinterpret_cast<float*>(squares_.on_device()) + 2 * parameters_.size(); }
   // The slots of a shard: loss, denominator, then one per element of the model's statistics.
   int slots_per_shard() const;
-  absl::Status EnsureCurrent(Plan& plan, bool& stale);
   // step_inputs.cc: batches and their transfer to the device.
   absl::Status FindFields(const DataSource& train);
+  absl::Status MakeEvaluation(const StepPlans& plans, const DataSource* eval);
   absl::Status MakeReader(const DataSource& train);
   absl::Status Seek(int64_t step, const std::vector<int>& shards);
   absl::Status NextBatch();
@@ -181,8 +186,6 @@ class StepRunner {
   const StepConfig config_;
   ReplicaState* const state_;
   Plan* const plan_;
-  Plan* const eval_plan_;
-  const DataSource* const eval_;
   std::unique_ptr<EvaluationPass> evaluation_;  // null: the job does not evaluate
   const SampleStream stream_;
   device::StepMath& math_;

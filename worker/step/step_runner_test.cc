@@ -197,8 +197,8 @@ TEST_CASE("step: an input that no field feeds is refused before the first step",
   const MadeUpData data;
   SmallReplica replica({.metagraph = SmallModel({})}, data);
   const auto refused = [&](const DataSource& other) {
-    const auto runner = StepRunner::Make(replica.runner->config(), replica.state.get(), replica.training.get(),
-                                         replica.evaluation.get(), &other, &other);
+    const auto runner = StepRunner::Make(replica.runner->config(), replica.state.get(),
+                                         {replica.training.get(), replica.evaluation.get()}, &other, &other);
     CHECK(absl::IsInternal(runner.status()));
     return std::string(runner.status().message());
   };
@@ -208,7 +208,7 @@ TEST_CASE("step: an input that no field feeds is refused before the first step",
   StepConfig config = replica.runner->config();
   config.metagraph.pass_batch *= 2;
   const auto runner =
-      StepRunner::Make(config, replica.state.get(), replica.training.get(), replica.evaluation.get(), &data, &data);
+      StepRunner::Make(config, replica.state.get(), {replica.training.get(), replica.evaluation.get()}, &data, &data);
   CHECK(absl::IsInternal(runner.status()));
   CHECK_THAT(std::string(runner.status().message()), Catch::Matchers::Contains("the field 'inputs' that feeds it"));
 }

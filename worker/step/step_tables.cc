@@ -7,10 +7,11 @@
 namespace lockstep::worker {
 
 absl::StatusOr<std::unique_ptr<StepRunner>> StepRunner::Make(StepConfig config, ReplicaState* state,
-                                                             Plan* training_plan, Plan* eval_plan,
-                                                             const DataSource* train, const DataSource* eval) {
-  std::unique_ptr<StepRunner> runner(new StepRunner(std::move(config), state, training_plan, eval_plan, train, eval));
+                                                             const StepPlans& plans, const DataSource* train,
+                                                             const DataSource* eval) {
+  std::unique_ptr<StepRunner> runner(new StepRunner(std::move(config), state, plans.training, train));
   LS_RETURN_IF_ERROR(runner->FindFields(*train));
+  if (plans.evaluation != nullptr) LS_RETURN_IF_ERROR(runner->MakeEvaluation(plans, eval));
   LS_RETURN_IF_ERROR(runner->MakeReader(*train));
   LS_RETURN_IF_ERROR(runner->MakeTables());
   return runner;

@@ -81,9 +81,10 @@ absl::Status StepRunner::MoveStatistics(const ReducedWord& word) {
 
 absl::StatusOr<SliceOutcome> StepRunner::RunSlice(Communicator& communicator, int64_t step, int64_t slice,
                                                   const ControlContribution& slot) {
-  LS_CHECK(eval_plan_ != nullptr, "only a job that evaluates has slices");
-  LS_RETURN_IF_ERROR(state_->BeginRead(eval_plan_->stream()));
-  LS_RETURN_IF_ERROR(EnsureCurrent(*eval_plan_, eval_stale_));
+  LS_CHECK(evaluation_ != nullptr, "only a job that evaluates has slices");
+  for (Plan* const plan : evaluation_->plans()) LS_RETURN_IF_ERROR(state_->BeginRead(plan->stream()));
+  if (eval_stale_) LS_RETURN_IF_ERROR(evaluation_->RefreshVariables());
+  eval_stale_ = false;
   const Tag tag{step, kSliceAttempt + static_cast<uint32_t>(slice)};
   const WordShape shape{.generation = communicator.generation(),
                         .ranks = communicator.size(),

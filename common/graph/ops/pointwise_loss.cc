@@ -10,13 +10,14 @@
 namespace lockstep {
 namespace {
 
-constexpr struct {
+struct PointwiseLossName {
   PointwiseLossKind kind;
   const char* name;
-} kPointwiseLossKinds[] = {{PointwiseLossKind::kMse, "mse"},
-                           {PointwiseLossKind::kL1, "l1"},
-                           {PointwiseLossKind::kHuber, "huber"},
-                           {PointwiseLossKind::kBceWithLogits, "bce_with_logits"}};
+};
+constexpr PointwiseLossName kPointwiseLossKinds[] = {{PointwiseLossKind::kMse, "mse"},
+                                                     {PointwiseLossKind::kL1, "l1"},
+                                                     {PointwiseLossKind::kHuber, "huber"},
+                                                     {PointwiseLossKind::kBceWithLogits, "bce_with_logits"}};
 
 absl::StatusOr<OpAttributes> ParsePointwiseLoss(const RawAttributes& raw) {
   PointwiseLossAttributes loss;

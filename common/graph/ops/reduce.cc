@@ -9,18 +9,19 @@
 namespace lockstep {
 namespace {
 
-constexpr struct {
+struct ReduceName {
   ReduceKind kind;
   const char* name;
-} kReduceKinds[] = {{ReduceKind::kMax, "max"},
-                    {ReduceKind::kMin, "min"},
-                    {ReduceKind::kFirstMax, "first_max"},
-                    {ReduceKind::kProd, "prod"},
-                    {ReduceKind::kL1, "l1"},
-                    {ReduceKind::kL2, "l2"},
-                    {ReduceKind::kLogSum, "log_sum"},
-                    {ReduceKind::kLogSumExp, "log_sum_exp"},
-                    {ReduceKind::kSumSquare, "sum_square"}};
+};
+constexpr ReduceName kReduceKinds[] = {{ReduceKind::kMax, "max"},
+                                       {ReduceKind::kMin, "min"},
+                                       {ReduceKind::kFirstMax, "first_max"},
+                                       {ReduceKind::kProd, "prod"},
+                                       {ReduceKind::kL1, "l1"},
+                                       {ReduceKind::kL2, "l2"},
+                                       {ReduceKind::kLogSum, "log_sum"},
+                                       {ReduceKind::kLogSumExp, "log_sum_exp"},
+                                       {ReduceKind::kSumSquare, "sum_square"}};
 
 AttributeReader& ReadReduce(AttributeReader& reader, ReduceAttributes* reduce) {
   return reader.Ints("axes", &reduce->axes)

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/graph/graph_editor.h"
 #include "common/graph/ops/schema.h"
+#include "common/graph/passes/samples_apart.h"
 #include "common/graph/passes/training_graph.h"
 #include "common/status/status_macros.h"
 
@@ -71,6 +72,8 @@ class LossWriter {
   }
 
   absl::Status AddTraining(const Comparison& loss, double label_smoothing);
+  // Of a scalar output: as FromScalar found it, or its own value for each sample.
+  absl::Status AddWhole(const Comparison& loss, const std::string& output);
   // Of each sample's label and its partner's, by their shares.
   absl::Status AddMixed(const Comparison& loss, double label_smoothing);
   absl::Status AddEvaluation(const Comparison& loss);
@@ -307,6 +310,16 @@ absl::Status LossWriter::AddTraining(const Comparison& loss, double label_smooth
   return Add(OpType::kLossWeights, WeightInputs(loss), {kLossDenominator}, attributes);
 }
 
+absl::Status LossWriter::AddWhole(const Comparison& loss, const std::string& output) {
+  if (!loss.inputs.empty()) return AddTraining(loss, 0);
+  const std::string scalar = absl::StrCat(kPrefix, "scalar");
+  const DType dtype = Info(output).dtype;
+  const double samples = static_cast<double>(batch_);
+  LS_RETURN_IF_ERROR(Add(OpType::kReshape, {output}, {scalar}, ReshapeAttributes{{}, true}));
+  LS_RETURN_IF_ERROR(Add(OpType::kScale, {scalar}, {kLossSum}, ScaleAttributes{samples}));
+  return AddNumber(kLossDenominator, dtype, samples);
+}
+
 absl::StatusOr<std::string> LossWriter::PerSample(const std::string& rows) {
   const int64_t labels = NumElements(Info(rows).shape);
   if (Info(rows).shape[0] == batch_) return rows;
@@ -358,12 +371,7 @@ absl::Status AppendTrainingLoss(Graph* graph, const LossRule& rule, const std::s
                              : writer.AddTraining(loss, rule.label_smoothing);
   }
   LS_ASSIGN_OR_RETURN(const Comparison loss, writer.FromScalar(output));
-  if (!loss.inputs.empty()) return writer.AddTraining(loss, 0);
-  const std::string scalar = absl::StrCat(kPrefix, "scalar");
-  const DType dtype = writer.Info(output).dtype;
-  LS_RETURN_IF_ERROR(writer.Add(OpType::kReshape, {output}, {scalar}, ReshapeAttributes{{}, true}));
-  LS_RETURN_IF_ERROR(writer.Add(OpType::kScale, {scalar}, {kLossSum}, ScaleAttributes{static_cast<double>(batch)}));
-  return writer.AddNumber(kLossDenominator, dtype, static_cast<double>(batch));
+  return writer.AddWhole(loss, output);
 }
 
 absl::StatusOr<bool> AppendEvaluationLoss(Graph* graph, const LossRule& rule, const std::string& output,
@@ -371,12 +379,12 @@ absl::StatusOr<bool> AppendEvaluationLoss(Graph* graph, const LossRule& rule, co
   LossWriter writer(graph, batch);
   const bool scalar = rule.kind == LossKind::kGraphOutput;
   LS_ASSIGN_OR_RETURN(const Comparison loss, scalar ? writer.FromScalar(output) : writer.FromRule(rule, output));
-  const bool rows = !loss.inputs.empty() && writer.Info(loss.inputs[0]).shape[0] == batch;
-  if (loss.inputs.empty() || (scalar && !rows)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the loss '", output,
-                     "' is one number for the whole batch, so the padding of the last "
-                     "evaluation batch cannot be left out. Train without evaluation, or name a loss in the job file"));
+  const auto follows = [&](const std::string& value) {
+    return writer.Info(value).shape[0] == batch || RowsFollowSamples(*graph, value, batch);
+  };
+  if (scalar && (loss.inputs.empty() || !follows(loss.inputs[0]) || !follows(loss.inputs[1]))) {
+    LS_RETURN_IF_ERROR(writer.AddWhole(loss, output));
+    return false;
   }
   LS_RETURN_IF_ERROR(writer.AddEvaluation(loss));
   return loss.has_classes();

@@ -27,8 +27,10 @@ namespace lockstep {
 // graph. REQUIRES: shapes are inferred.
 absl::Status AppendTrainingLoss(Graph* graph, const LossRule& rule, const std::string& output, int64_t batch);
 
-// Appends the input kMaskInput, the masked loss and, for class labels, the counts of labels; returns whether it
-// appended counts. InvalidArgument when the loss is a scalar that cannot be split by sample.
+// Appends the loss of an evaluation pass. Where every sample has a loss of its own: with the input kMaskInput, which
+// leaves samples out, and, for class labels, the counts of labels; returns whether it appended counts. A scalar output
+// that is no comparison, or one whose rows are of nobody knows which sample, is the loss of the whole batch, as in
+// training.
 absl::StatusOr<bool> AppendEvaluationLoss(Graph* graph, const LossRule& rule, const std::string& output, int64_t batch);
 
 }  // namespace lockstep

@@ -16,6 +16,7 @@
 #include "common/graph/passes/fuse_norm_gradients.h"
 #include "common/graph/passes/loss.h"
 #include "common/graph/passes/reduce_precision.h"
+#include "common/graph/passes/samples_apart.h"
 #include "common/graph/passes/split_einsums.h"
 #include "common/status/status_macros.h"
 
@@ -137,7 +138,20 @@ absl::StatusOr<EvaluationGraph> MakeEvaluationGraph(const MetaGraph& metagraph, 
   if (metagraph.precision == Precision::kBf16) LS_RETURN_IF_ERROR(ReducePrecision(graph));
   RemoveDeadCode(graph);
   LS_RETURN_IF_ERROR(CheckCountable(*graph));
+  evaluation.samples_apart = SamplesAreApart(*graph, batch);
   return evaluation;
+}
+
+absl::StatusOr<std::optional<EvaluationGraph>> MakeRestGraph(const MetaGraph& metagraph, const EvaluationGraph& full,
+                                                             int64_t batch, int64_t samples) {
+  const int64_t rest = samples % batch;
+  if (rest == 0 || full.samples_apart) return std::nullopt;
+  absl::StatusOr<EvaluationGraph> made = MakeEvaluationGraph(metagraph, rest);
+  if (made.ok()) return *std::move(made);
+  return absl::Status(
+      made.status().code(),
+      absl::StrCat("the last pass has ", rest, " of ", samples, " samples, and others cannot fill it up, ",
+                   "because the model or its loss looks at all of them: ", made.status().message()));
 }
 
 }  // namespace lockstep

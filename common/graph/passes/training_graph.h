@@ -6,6 +6,7 @@
 #define LOCKSTEP_COMMON_GRAPH_PASSES_TRAINING_GRAPH_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,15 +54,24 @@ struct EvaluationGraph {
   // Outputs, in order: kLossSum, kLossDenominator, then kCorrectCount, kTop5Count and kLabelCount if has_accuracy.
   Graph graph;
   bool has_accuracy = false;
+  // A sample's part does not depend on the others of its pass (SamplesAreApart), so a pass may be filled up with
+  // samples that kMaskInput leaves out. Otherwise it has exactly the samples that count.
+  bool samples_apart = true;
 };
 
 // The graph of one pass of metagraph.pass_batch samples. InvalidArgument with the node and a remedy when shapes do not
 // fit, an op cannot be differentiated or the loss does not depend on a parameter.
 absl::StatusOr<TrainingGraph> MakeTrainingGraph(const MetaGraph& metagraph);
 
-// The graph of one evaluation pass of `batch` samples; kMaskInput excludes padding. InvalidArgument when shapes do not
-// fit or the loss cannot be split by sample.
+// The graph of one evaluation pass of `batch` samples. It reads kMaskInput unless the loss is one number for the whole
+// batch. InvalidArgument when shapes do not fit.
 absl::StatusOr<EvaluationGraph> MakeEvaluationGraph(const MetaGraph& metagraph, int64_t batch);
+
+// The graph of the last pass over `samples` samples, which has fewer than the others, if it must have these alone;
+// nullopt where it may be filled up, or none is smaller. `full` is that of passes of `batch` samples. InvalidArgument
+// when the model does not compute with so few.
+absl::StatusOr<std::optional<EvaluationGraph>> MakeRestGraph(const MetaGraph& metagraph, const EvaluationGraph& full,
+                                                             int64_t batch, int64_t samples);
 
 }  // namespace lockstep
 

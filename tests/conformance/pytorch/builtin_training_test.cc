@@ -168,7 +168,8 @@ Trained Train(const Case& model, device::DeviceKind kind, size_t steps) {
                     .logical_shards = 1,
                     .device = device.get()};
   const auto plan = Plan::Make(device.get(), config.training.graph, variables, {}).value();
-  const auto runner = StepRunner::Make(std::move(config), state.get(), plan.get(), nullptr, &data, nullptr).value();
+  const auto runner =
+      StepRunner::Make(std::move(config), state.get(), {.training = plan.get()}, &data, nullptr).value();
   auto communicators = MakeLoopback({1, 1}, 1);
   Trained trained;
   for (size_t step = 1; step <= steps; ++step) {

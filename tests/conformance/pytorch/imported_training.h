@@ -143,7 +143,8 @@ class Training {
                       .logical_shards = 1,
                       .device = device_.get()};
     plan_ = Plan::Make(device_.get(), config.training.graph, variables, {.recompute = recompute}).value();
-    runner_ = StepRunner::Make(std::move(config), state_.get(), plan_.get(), nullptr, data_.get(), nullptr).value();
+    runner_ =
+        StepRunner::Make(std::move(config), state_.get(), {.training = plan_.get()}, data_.get(), nullptr).value();
   }
 
   const ImportedModel& model() const { return *model_; }
