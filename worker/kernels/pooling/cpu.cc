@@ -37,17 +37,41 @@ struct Planes {
   }
 };
 
-void MaxPlane(const Window& window, const Planes& planes, const float* x, float* y, int32_t* argmax) {
-  ForEachPosition(planes.y, [&](int64_t to, const Spatial& position) {
-    int64_t best = -1;
-    window.ForEachInside(planes.x, position, [&](int64_t i, int64_t) {
-      if (best < 0 || Wins(x[i], x[best])) best = i;
-    });
-    // A window of padding alone, which dilation can make, has no winner.
-    y[to] = best < 0 ? -std::numeric_limits<float>::infinity() : x[best];
-    if (argmax != nullptr) argmax[to] = static_cast<int32_t>(best);
-  });
+// The places [first, last) of a row of Y whose window reads X with its element `k` of the innermost dimension, and
+// where in the row of X the place 0 would read.
+struct Reads {
+  Reads(const Window& window, const Planes& planes, int64_t k) : start(window.at(2, 0, k)) {
+    const int64_t stride = window.stride[2], room = planes.x[2] - 1 - start;
+    const int64_t skipped = std::max<int64_t>(-start, 0);
+    first = std::min(stride == 1 ? skipped : (skipped + stride - 1) / stride, planes.y[2]);
+    last = room < 0 ? first : std::clamp(stride == 1 ? room + 1 : room / stride + 1, first, planes.y[2]);
+  }
+  int64_t start;
+  int64_t first;
+  int64_t last;
+};
+
+// Calls body(row) for those rows of X that the windows of row `row` of Y read, in order.
+template <typename Body>
+void ForEachRowOfX(const Window& window, const Planes& planes, int64_t row, const Body& body) {
+  for (int64_t k0 = 0; k0 < window.kernel[0]; ++k0) {
+    const int64_t i0 = window.at(0, row / planes.y[1], k0);
+    if (i0 < 0 || i0 >= planes.x[0]) continue;
+    for (int64_t k1 = 0; k1 < window.kernel[1]; ++k1) {
+      const int64_t i1 = window.at(1, row % planes.y[1], k1);
+      if (i1 >= 0 && i1 < planes.x[1]) body(i0 * planes.x[1] + i1);
+    }
+  }
 }
+
+// One plane of a max pooling, with the index of each maximum if kIndices, else `argmax` is null.
+struct MaxCall {
+  const Window& window;
+  const Planes& planes;
+  const float* x;
+  float* y;
+  int32_t* argmax;
+};
 
 // Two by two, side by side, wholly inside: LeNet's and VGG's.
 bool IsPlainTwoByTwo(const Window& window, const Planes& planes) {
@@ -57,46 +81,102 @@ bool IsPlainTwoByTwo(const Window& window, const Planes& planes) {
          planes.y[2] * 2 <= planes.x[2];
 }
 
-void MaxPlaneTwoByTwo(const Planes& planes, const float* x, float* y, int32_t* argmax) {
-  const int64_t columns = planes.x[2];
-  for (int64_t oh = 0; oh < planes.y[1]; ++oh) {
-    const float* upper = x + 2 * oh * columns;
-    const float* lower = upper + columns;
-    float* to = y + oh * planes.y[2];
-    int32_t* at = argmax + oh * planes.y[2];
-    const auto row = static_cast<int32_t>(2 * oh * columns);
-    const auto below = static_cast<int32_t>(columns);
-    for (int64_t ow = 0; ow < planes.y[2]; ++ow) {
-      const auto first = static_cast<int32_t>(row + 2 * ow);
-      float best = upper[2 * ow];
-      int32_t index = first;
-      const auto consider = [&](float value, int32_t where) {
-        const bool wins = Wins(value, best);
-        best = wins ? value : best;
-        index = wins ? where : index;
-      };
-      consider(upper[2 * ow + 1], first + 1);
-      consider(lower[2 * ow], first + below);
-      consider(lower[2 * ow + 1], first + below + 1);
-      to[ow] = best;
-      at[ow] = index;
-    }
+template <bool kIndices>
+[[gnu::always_inline]] inline void MaxRowTwoByTwo(const float* __restrict upper, const float* __restrict lower,
+                                                  int64_t width, int32_t row, int32_t below, float* __restrict to,
+                                                  int32_t* __restrict at) {
+  for (int64_t o = 0; o < width; ++o) {
+    const auto first = static_cast<int32_t>(row + 2 * o);
+    float best = upper[2 * o];
+    int32_t index = first;
+    const auto consider = [&](float value, int32_t where) {
+      const bool wins = Wins(value, best);
+      best = wins ? value : best;
+      index = wins ? where : index;
+    };
+    consider(upper[2 * o + 1], first + 1);
+    consider(lower[2 * o], first + below);
+    consider(lower[2 * o + 1], first + below + 1);
+    to[o] = best;
+    if (kIndices) at[o] = index;
   }
 }
 
+// All places of a row of Y with one element of their windows. `from` is the row of X, whose first element has the index
+// `row`; `stride` is a constant where that makes vector code.
+template <bool kIndices>
+[[gnu::always_inline]] inline void MaxReads(const Reads& reads, int64_t stride, const float* __restrict from,
+                                            int64_t row, float* __restrict to, int32_t* __restrict at) {
+  for (int64_t o = reads.first; o < reads.last; ++o) {
+    const float value = from[reads.start + o * stride];
+    const bool wins = Wins(value, to[o]) || (kIndices && at[o] < 0);
+    to[o] = wins ? value : to[o];
+    if (kIndices) at[o] = wins ? static_cast<int32_t>(row + reads.start + o * stride) : at[o];
+  }
+}
+
+template <bool kIndices>
+[[gnu::always_inline]] inline void MaxPlane(const MaxCall& call) {
+  const Planes& planes = call.planes;
+  const int64_t width = planes.y[2], columns = planes.x[2];
+  if (IsPlainTwoByTwo(call.window, planes)) {
+    for (int64_t o = 0; o < planes.y[1]; ++o) {
+      const int64_t row = 2 * o * columns;
+      MaxRowTwoByTwo<kIndices>(call.x + row, call.x + row + columns, width, static_cast<int32_t>(row),
+                               static_cast<int32_t>(columns), call.y + o * width,
+                               call.argmax + (kIndices ? o * width : 0));
+    }
+    return;
+  }
+  for (int64_t row = 0; row < planes.y[0] * planes.y[1]; ++row) {
+    float* const to = call.y + row * width;
+    int32_t* const at = call.argmax + (kIndices ? row * width : 0);
+    // What a window of padding alone has, which dilation can make.
+    std::fill_n(to, width, -std::numeric_limits<float>::infinity());
+    if (kIndices) std::fill_n(at, width, -1);
+    ForEachRowOfX(call.window, planes, row, [&](int64_t from_row) {
+      const int64_t first = from_row * columns;
+      const float* const from = call.x + first;
+      for (int64_t k = 0; k < call.window.kernel[2]; ++k) {
+        const Reads reads(call.window, planes, k);
+        const int64_t stride = call.window.stride[2];
+        if (stride == 1) {
+          MaxReads<kIndices>(reads, 1, from, first, to, at);
+        } else if (stride == 2) {
+          MaxReads<kIndices>(reads, 2, from, first, to, at);
+        } else {
+          MaxReads<kIndices>(reads, stride, from, first, to, at);
+        }
+      }
+    });
+  }
+}
+
+// Rows that are shorter than a vector of 64 bytes would be computed one by one.
+template <bool kIndices>
+[[gnu::noinline, gnu::target("prefer-vector-width=256")]] void MaxPlaneOfShortRows(const MaxCall& call) {
+  MaxPlane<kIndices>(call);
+}
+
+template <bool kIndices>
+[[gnu::noinline]] void MaxPlaneOfLongRows(const MaxCall& call) {
+  MaxPlane<kIndices>(call);
+}
+
 void MaxPool(const HostCall& call) {
+  constexpr int64_t kLong = 16;
   const Window window(call.attrs<PoolAttributes>());
   const Planes planes(call.in_shape(0), call.out_shape(0));
-  int32_t* argmax = call.out<int32_t>(1);
-  const bool fast = argmax != nullptr && IsPlainTwoByTwo(window, planes);
+  int32_t* const argmax = call.out<int32_t>(1);
+  const bool is_long = planes.y[2] >= kLong;
   planes.ForEach([&](int64_t plane) {
-    const float* from = call.in<float>(0) + plane * planes.x_volume;
-    float* to = call.out<float>(0) + plane * planes.y_volume;
-    int32_t* at = argmax == nullptr ? nullptr : argmax + plane * planes.y_volume;
-    if (fast) {
-      MaxPlaneTwoByTwo(planes, from, to, at);
+    const MaxCall one{window, planes, call.in<float>(0) + plane * planes.x_volume,
+                      call.out<float>(0) + plane * planes.y_volume,
+                      argmax == nullptr ? nullptr : argmax + plane * planes.y_volume};
+    if (argmax == nullptr) {
+      is_long ? MaxPlaneOfLongRows<false>(one) : MaxPlaneOfShortRows<false>(one);
     } else {
-      MaxPlane(window, planes, from, to, at);
+      is_long ? MaxPlaneOfLongRows<true>(one) : MaxPlaneOfShortRows<true>(one);
     }
   });
 }
@@ -114,20 +194,6 @@ void MaxPoolGrad(const HostCall& call) {
   });
 }
 
-// The places [first, last) of a row of Y whose window reads X with its element `k` of the innermost dimension, and
-// where in the row of X the place 0 would read.
-struct Reads {
-  Reads(const Window& window, const Planes& planes, int64_t k) : start(window.at(2, 0, k)) {
-    const int64_t stride = window.stride[2], room = planes.x[2] - 1 - start;
-    const int64_t skipped = std::max<int64_t>(-start, 0);
-    first = std::min(stride == 1 ? skipped : (skipped + stride - 1) / stride, planes.y[2]);
-    last = room < 0 ? first : std::clamp(stride == 1 ? room + 1 : room / stride + 1, first, planes.y[2]);
-  }
-  int64_t start;
-  int64_t first;
-  int64_t last;
-};
-
 // An average pooling, row by row of Y: all places of a row with one element of their windows, then with the next.
 class Averages {
  public:
@@ -139,7 +205,7 @@ class Averages {
     for (int64_t row = 0; row < planes_.y[0] * planes_.y[1]; ++row) {
       float* const to = y + row * width_;
       std::fill_n(to, width_, 0.0f);
-      ForEachRowOfX(row, [&](int64_t from_row) {
+      ForEachRowOfX(window_, planes_, row, [&](int64_t from_row) {
         const float* const from = x + from_row * planes_.x[2];
         for (int64_t k = 0; k < window_.kernel[2]; ++k) AddReads(Reads(window_, planes_, k), from, to);
       });
@@ -155,7 +221,7 @@ class Averages {
         const int64_t last = std::min(first + kAtOnce, width_);
         float shares[kAtOnce];
         Divide(row, first, last, dy + row * width_ + first, shares);
-        ForEachRowOfX(row, [&](int64_t to_row) {
+        ForEachRowOfX(window_, planes_, row, [&](int64_t to_row) {
           float* const to = dx + to_row * planes_.x[2];
           for (int64_t k = window_.kernel[2]; k-- > 0;) AddShares(Reads(window_, planes_, k), first, last, shares, to);
         });
@@ -164,19 +230,6 @@ class Averages {
   }
 
  private:
-  // Those that the windows of row `row` of Y read, in order.
-  template <typename Body>
-  void ForEachRowOfX(int64_t row, const Body& body) const {
-    for (int64_t k0 = 0; k0 < window_.kernel[0]; ++k0) {
-      const int64_t i0 = window_.at(0, row / planes_.y[1], k0);
-      if (i0 < 0 || i0 >= planes_.x[0]) continue;
-      for (int64_t k1 = 0; k1 < window_.kernel[1]; ++k1) {
-        const int64_t i1 = window_.at(1, row % planes_.y[1], k1);
-        if (i1 >= 0 && i1 < planes_.x[1]) body(i0 * planes_.x[1] + i1);
-      }
-    }
-  }
-
   void AddReads(const Reads& reads, const float* from, float* to) const {
     const int64_t stride = window_.stride[2];
     if (stride == 1) {
