@@ -1,5 +1,7 @@
 """Writes a PyTorch model as the ONNX file that a job trains."""
 
+import contextlib
+import functools
 import os
 import warnings
 
@@ -15,7 +17,7 @@ def export(model, example, path, *, opset=20):
     `model.train()` first, and `eval()` on those that are not to train. The model itself is not changed.
 
     Returns `path`. Raises ValueError for a model that cannot be trained from a file: other parameters than float32, a
-    tensor that the file lost.
+    tensor or a setting that the file lost.
     """
     import torch
 
@@ -23,14 +25,44 @@ def export(model, example, path, *, opset=20):
     state = model.state_dict()
     _check(model, state)
     kept = {name: value.detach().clone() for name, value in state.items()}
+    smoothed = []
     try:
-        _export(model, inputs, path, opset, external=_bytes(state) > _LARGEST_FILE)
+        with _noting_smoothing(smoothed):
+            _export(model, inputs, path, opset, external=_bytes(state) > _LARGEST_FILE)
     finally:
         with torch.no_grad():
             model.load_state_dict(kept)  # the exporter runs the model, which may move its buffers
+    if smoothed:
+        for written in (path, f"{os.fspath(path)}.data"):
+            if os.path.exists(written):
+                os.remove(written)
+        raise ValueError(f"the model's cross_entropy has label_smoothing={smoothed[0]}, which PyTorch's exporter leaves out "
+                         "of the file. Return the scores and set model.label_smoothing in the job, or write the smoothed "
+                         "loss in forward")
     _annotate(model, path)
     _compare(model, path)
     return path
+
+
+@contextlib.contextmanager
+def _noting_smoothing(found):
+    """Adds to `found` what cross_entropy is called with meanwhile."""
+    import torch.nn.functional as functional
+
+    original = functional.cross_entropy
+
+    @functools.wraps(original)
+    def cross_entropy(*args, **settings):
+        smoothing = settings.get("label_smoothing", args[7] if len(args) > 7 else 0.0)
+        if smoothing:
+            found.append(smoothing)
+        return original(*args, **settings)
+
+    functional.cross_entropy = cross_entropy
+    try:
+        yield
+    finally:
+        functional.cross_entropy = original
 
 
 def _bytes(state):

@@ -104,10 +104,32 @@ def check(program, folder, name):
     return worst
 
 
+def check_smoothing(folder):
+    """PyTorch's exporter leaves label smoothing out of the file, so such a model is refused."""
+    class Smoothed(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(6, 4)
+            self.loss = torch.nn.CrossEntropyLoss(label_smoothing=0.1)
+
+        def forward(self, x, labels):
+            return self.loss(self.layer(x), labels)
+
+    path = folder / "smoothed.onnx"
+    try:
+        lockstep.export(Smoothed().train(), (torch.zeros(4, 6), torch.zeros(4, dtype=torch.int64)), path)
+    except ValueError as error:
+        assert "label_smoothing" in str(error) and not path.exists(), error
+        return
+    raise AssertionError("a loss with label smoothing was exported without it")
+
+
 def main():
     warnings.filterwarnings("ignore")
     program, target = sys.argv[1], pathlib.Path(sys.argv[2])
-    passed = failed = 0
+    target.mkdir(parents=True, exist_ok=True)
+    check_smoothing(target)
+    passed, failed = 1, 0
     for name in sys.argv[3:] or TRIED:
         folder = target / name
         folder.mkdir(parents=True)
