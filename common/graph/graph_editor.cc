@@ -46,6 +46,13 @@ void BindBatch(Graph* graph, int64_t batch) {
   }
 }
 
+int64_t OnlyBatch(const Graph& graph) {
+  for (const GraphInput& input : graph.inputs) {
+    if (!input.shape.empty()) return input.shape[0] == kBatchDim ? 0 : input.shape[0];
+  }
+  return 0;
+}
+
 absl::Status InferShapes(Graph* graph) {
   graph->values.clear();
   for (const GraphInput& input : graph->inputs) {

@@ -19,6 +19,9 @@ std::string FreshName(const Graph& graph, std::string name);
 // Replaces kBatchDim by `batch` in the shapes of the inputs.
 void BindBatch(Graph* graph, int64_t batch);
 
+// The only batch for which the graph computes, which its inputs state then (BindBatch); 0: any.
+int64_t OnlyBatch(const Graph& graph);
+
 // Fills graph->values from inputs, variables, constants and nodes. InvalidArgument names the node that does not fit.
 // REQUIRES: the batch is bound.
 absl::Status InferShapes(Graph* graph);

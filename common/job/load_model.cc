@@ -1,15 +1,61 @@
 #include "common/job/load_model.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "common/graph/onnx/batch_use.h"
 #include "common/job/extent.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep {
 
+namespace {
+
+// Whether anything in the file, its functions included, can ask for the size of the batch.
+bool AsksForShapes(const onnx::ModelProto& model) {
+  const auto asks = [](const onnx::NodeProto& node) {
+    return node.op_type() == "Shape" || node.op_type() == "Size" || node.op_type() == "EyeLike" ||
+           std::any_of(node.attribute().begin(), node.attribute().end(), [](const auto& a) { return a.has_g(); });
+  };
+  const auto any = [&](const auto& nodes) { return std::any_of(nodes.begin(), nodes.end(), asks); };
+  return any(model.graph().node()) ||
+         std::any_of(model.functions().begin(), model.functions().end(), [&](const auto& f) { return any(f.node()); });
+}
+
+// The graph for another batch; nullopt where the file does not compute with it.
+std::optional<Graph> ImportedFor(int64_t batch, const JobSpec& spec, OnnxImportOptions options) {
+  absl::StatusOr<OnnxFile> file = ReadOnnxFile(spec.model().onnx());
+  if (!file.ok()) return std::nullopt;
+  options.batch = batch;
+  absl::StatusOr<ImportedModel> model = ImportOnnx(*std::move(file), options);
+  if (!model.ok()) return std::nullopt;
+  return std::move(model->graph);
+}
+
+std::string FindUseOfBatch(const Graph& graph, const JobSpec& spec, const OnnxImportOptions& options) {
+  // Not with one sample, of which an import may make another graph.
+  std::optional<Graph> one;
+  int64_t batch = options.batch;
+  if (batch == 1) {
+    batch = 2;
+    one = ImportedFor(batch, spec, options);
+    if (!one.has_value()) return "";
+  }
+  for (const int64_t other : {batch + 1, batch > 2 ? batch - 1 : batch + 2}) {
+    const std::optional<Graph> of_other = ImportedFor(other, spec, options);
+    if (!of_other.has_value()) continue;
+    std::string use = UseOfBatch(one.has_value() ? *one : graph, batch, *of_other, other);
+    if (!use.empty()) return use;
+  }
+  return "";
+}
+
+}  // namespace
+
 absl::StatusOr<std::optional<ImportedModel>> LoadModel(const JobSpec& spec, const NodeEvaluator& evaluate) {
   if (!spec.model().has_onnx()) return std::optional<ImportedModel>();
   LS_ASSIGN_OR_RETURN(OnnxFile file, ReadOnnxFile(spec.model().onnx()));
+  const bool asks = AsksForShapes(file.model);
   OnnxImportOptions options;
   options.evaluate = evaluate;
   options.batch_norm.assign(spec.model().batch_norm().begin(), spec.model().batch_norm().end());
@@ -19,6 +65,7 @@ absl::StatusOr<std::optional<ImportedModel>> LoadModel(const JobSpec& spec, cons
   options.redraw = spec.model().init() == job::Model::INIT_RANDOM;
   options.batch = PassBatch(spec);
   LS_ASSIGN_OR_RETURN(ImportedModel model, ImportOnnx(std::move(file), options));
+  if (asks) model.use_of_batch = FindUseOfBatch(model.graph, spec, options);
   return std::optional<ImportedModel>(std::move(model));
 }
 

@@ -10,6 +10,7 @@
 #include "common/digest/sha256.h"
 #include "common/graph/build/build_metagraph.h"
 #include "common/graph/build/check_trainable.h"
+#include "common/graph/graph_editor.h"
 #include "common/graph/parameter_patterns.h"
 #include "common/graph/passes/training_graph.h"
 #include "common/graph/serialize.h"
@@ -150,6 +151,7 @@ class Preparation {
       if (request.trainable.empty()) AddExactly(imported_->notes.frozen, &request.frozen);
     }
     LS_ASSIGN_OR_RETURN(prepared_.metagraph, BuildMetaGraph(request));
+    if (imported_.has_value() && !imported_->use_of_batch.empty()) FixBatch();
     LS_RETURN_IF_ERROR(CheckVariableTypes(prepared_.metagraph.forward));
     if (job().data().has_eval()) {
       const absl::Status evaluates = CheckEvaluation(facts.eval_samples);
@@ -160,6 +162,19 @@ class Preparation {
     prepared_.layout = MakeStateLayout(prepared_.metagraph);
     if (imported_.has_value()) prepared_.initial = std::move(imported_->initial);
     return absl::OkStatus();
+  }
+
+  // The model computes with the size of the job's passes alone.
+  void FixBatch() {
+    const int64_t batch = prepared_.metagraph.pass_batch;
+    BindBatch(&prepared_.metagraph.forward, batch);
+    for (size_t i = 0; i < prepared_.metagraph.signature.size(); ++i) {
+      prepared_.metagraph.signature[i].shape = prepared_.metagraph.forward.inputs[i].shape;
+    }
+    findings_.Warn("model.onnx",
+                   absl::StrCat("the model computes with the number of samples in a batch (", imported_->use_of_batch,
+                                "), which is ", batch, " here: it evaluates, predicts and is exported for batches of ",
+                                batch, " alone"));
   }
 
   absl::Status CheckEvaluation(int64_t samples) {

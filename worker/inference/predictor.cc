@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/graph/graph_editor.h"
 #include "common/graph/passes/prediction_graph.h"
 #include "common/graph/passes/samples_apart.h"
 #include "common/status/check.h"
@@ -20,12 +21,13 @@ absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Make(device::Device& devic
   LS_ASSIGN_OR_RETURN(DeviceWeights weights, DeviceWeights::Load(device, full.variables, read));
   std::unique_ptr<Predictor> predictor(new Predictor(std::move(weights), source, std::move(options)));
   LS_RETURN_IF_ERROR(predictor->AddPass(device, metagraph, full, batch));
-  if (rest > 0 && !SamplesAreApart(full, batch)) {
+  if (rest > 0 && (OnlyBatch(metagraph.forward) != 0 || !SamplesAreApart(full, batch))) {
     const absl::StatusOr<Graph> alone = MakePredictionGraph(metagraph, predictor->options_.output, rest);
     if (!alone.ok()) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "samples of this model see each other, so the last ", rest, " of ", source.num_samples(),
-          " have to be computed by themselves: ", alone.status().message(), ". Choose a --batch that divides the set"));
+          "the last ", rest, " of ", source.num_samples(), " samples have to be computed by themselves, and the model ",
+          "does not compute with so few: ", alone.status().message(), ". Predict a multiple of ", batch,
+          " samples, or choose a --batch that divides them"));
     }
     LS_RETURN_IF_ERROR(predictor->AddPass(device, metagraph, *alone, rest));
   }

@@ -57,6 +57,8 @@ struct ImportedModel {
   // Further names in the model's state dict: second names of tied parameters, step counts of batch normalisations.
   std::vector<StateAlias> aliases;
   ImportNotes notes;
+  // Set by LoadModel: what in the model computes with the number of samples in a batch (UseOfBatch); empty: nothing.
+  std::string use_of_batch;
   // Messages for the user: parameters that nothing uses, a dropout that never drops.
   std::vector<std::string> warnings;
 };

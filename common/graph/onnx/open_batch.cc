@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/graph/graph_editor.h"
+#include "common/graph/passes/follow_batch.h"
 #include "common/status/status_macros.h"
 
 namespace lockstep {
@@ -19,25 +20,6 @@ absl::StatusOr<Graph> Bound(Graph graph, int64_t batch) {
   BindBatch(&graph, batch);
   LS_RETURN_IF_ERROR(InferShapes(&graph));
   return graph;
-}
-
-// Reshapes and random numbers that may hold the batch find their first dimension: for the batch that was given, that is
-// the same one.
-void LoosenShapes(Graph* graph, int64_t batch) {
-  for (Node& node : graph->nodes) {
-    if (auto* random = std::get_if<RandomLikeAttributes>(&node.attributes); random != nullptr) {
-      const bool follows =
-          !node.inputs.empty() && !node.inputs[0].empty() && random->shape.has_value() && !random->shape->empty();
-      if (follows && random->shape->front() == batch) random->shape->front() = kBatchDim;
-      continue;
-    }
-    if (node.op != OpType::kReshape) continue;
-    auto& reshape = std::get<ReshapeAttributes>(node.attributes);
-    const bool has_rest = std::count(reshape.shape.begin(), reshape.shape.end(), -1) != 0;
-    const bool has_zero = std::count(reshape.shape.begin(), reshape.shape.end(), 0) != 0;
-    if (reshape.shape.empty() || has_rest || (has_zero && reshape.allow_zero)) continue;
-    if (reshape.shape[0] > 0 && reshape.shape[0] % batch == 0) reshape.shape[0] = -1;
-  }
 }
 
 // Whether a node makes a batch of its own out of any, so that what behind it has the batch for which it was read.
@@ -69,7 +51,7 @@ absl::StatusOr<BatchOpening> OpenBatch(const Graph& graph, int64_t batch) {
   const auto sets_batch = [&](const Node& node) { return SetsBatch(node, result.graph); };
   if (std::any_of(graph.nodes.begin(), graph.nodes.end(), sets_batch)) return result;
   Graph loose = graph;
-  LoosenShapes(&loose, batch);
+  FollowBatch(&loose, batch);
   const absl::StatusOr<Graph> same = Bound(loose, batch);
   const absl::StatusOr<Graph> other = Bound(loose, batch + 1);
   if (!same.ok() || !other.ok() || same->values != result.graph.values) return result;

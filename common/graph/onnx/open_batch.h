@@ -19,8 +19,8 @@ namespace lockstep {
 inline constexpr int64_t kUnknownDim = -2;
 
 struct BatchOpening {
-  // Bound to the given batch, with inferred shapes. When `open`, the leading dimension of a Reshape's shape is -1 and
-  // that of random numbers follows an input; else the nodes are unchanged.
+  // Bound to the given batch, with inferred shapes. When `open`, shapes that nodes state follow it (FollowBatch); else
+  // the nodes are unchanged.
   Graph graph;
   bool open = false;
   // Shapes of the graph's inputs and outputs when `open`, with kBatchDim and kUnknownDim.

@@ -15,11 +15,6 @@ namespace {
 
 constexpr char kPrefix[] = "lockstep.loss.";
 
-// Whether the op's second input are class labels.
-bool ComparesClasses(OpType op) {
-  return op == OpType::kSoftmaxCrossEntropyLoss || op == OpType::kNegativeLogLikelihoodLoss;
-}
-
 // A loss that compares two values, whatever part of the job it came from.
 struct Comparison {
   OpType op = OpType::kSoftmaxCrossEntropyLoss;  // or kPointwiseLoss
@@ -362,6 +357,10 @@ absl::Status LossWriter::AddEvaluation(const Comparison& loss) {
 }
 
 }  // namespace
+
+bool ComparesClasses(OpType op) {
+  return op == OpType::kSoftmaxCrossEntropyLoss || op == OpType::kNegativeLogLikelihoodLoss;
+}
 
 absl::Status AppendTrainingLoss(Graph* graph, const LossRule& rule, const std::string& output, int64_t batch) {
   LossWriter writer(graph, batch);

@@ -23,6 +23,9 @@
 
 namespace lockstep {
 
+// Whether the op compares scores of classes with labels.
+bool ComparesClasses(OpType op);
+
 // Appends the loss of a training pass of `batch` samples. `output` is the value that stands for rule.output in this
 // graph. REQUIRES: shapes are inferred.
 absl::Status AppendTrainingLoss(Graph* graph, const LossRule& rule, const std::string& output, int64_t batch);

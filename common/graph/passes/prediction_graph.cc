@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/graph/graph_editor.h"
 #include "common/graph/passes/countable.h"
+#include "common/graph/passes/follow_batch.h"
 #include "common/graph/passes/forms.h"
 #include "common/graph/passes/fuse_attention.h"
 #include "common/graph/passes/reduce_precision.h"
@@ -69,9 +70,15 @@ absl::StatusOr<std::string> ChoosePrediction(const MetaGraph& metagraph, const s
 }
 
 absl::StatusOr<Graph> MakePredictionGraph(const MetaGraph& metagraph, const std::string& output, int64_t batch) {
+  if (const int64_t only = OnlyBatch(metagraph.forward); only != 0 && only != batch) {
+    return absl::InvalidArgumentError(absl::StrCat("the model computes with the number of samples in a batch, and was ",
+                                                   "made for ", only, ", not ", batch));
+  }
   MetaGraph one = metagraph;
   one.forward.outputs = {output};
   Graph graph = MakeServingGraph(one);
+  if (metagraph.pass_batch > 0 && batch != metagraph.pass_batch)
+    FollowSmallerBatch(&graph, metagraph.pass_batch, batch);
   FeedRandomNumbers(&graph);
   KeepReadInputs(&graph);
   for (const SignatureInput& input : metagraph.signature) {

@@ -11,6 +11,7 @@
 #include "common/graph/moved_statistics.h"
 #include "common/graph/ops/schema.h"
 #include "common/graph/passes/countable.h"
+#include "common/graph/passes/follow_batch.h"
 #include "common/graph/passes/forms.h"
 #include "common/graph/passes/fuse_attention.h"
 #include "common/graph/passes/fuse_norm_gradients.h"
@@ -122,8 +123,14 @@ absl::StatusOr<TrainingGraph> MakeTrainingGraph(const MetaGraph& metagraph) {
 absl::StatusOr<EvaluationGraph> MakeEvaluationGraph(const MetaGraph& metagraph, int64_t batch) {
   LS_ASSIGN_OR_RETURN(const size_t position, LossPosition(metagraph));
   EvaluationGraph evaluation;
+  const int64_t only = OnlyBatch(metagraph.forward);
+  if (only != 0 && only != batch) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the model computes with the number of samples in a batch, and was made for ", only));
+  }
   evaluation.graph = metagraph.forward;
   Graph* graph = &evaluation.graph;
+  if (metagraph.pass_batch > 0 && batch != metagraph.pass_batch) FollowSmallerBatch(graph, metagraph.pass_batch, batch);
   UseEvaluationForms(graph);
   FeedRandomNumbers(graph);
   BindBatch(graph, batch);
@@ -138,7 +145,7 @@ absl::StatusOr<EvaluationGraph> MakeEvaluationGraph(const MetaGraph& metagraph, 
   if (metagraph.precision == Precision::kBf16) LS_RETURN_IF_ERROR(ReducePrecision(graph));
   RemoveDeadCode(graph);
   LS_RETURN_IF_ERROR(CheckCountable(*graph));
-  evaluation.samples_apart = SamplesAreApart(*graph, batch);
+  evaluation.samples_apart = only == 0 && SamplesAreApart(*graph, batch);
   return evaluation;
 }
 
@@ -150,8 +157,9 @@ absl::StatusOr<std::optional<EvaluationGraph>> MakeRestGraph(const MetaGraph& me
   if (made.ok()) return *std::move(made);
   return absl::Status(
       made.status().code(),
-      absl::StrCat("the last pass has ", rest, " of ", samples, " samples, and others cannot fill it up, ",
-                   "because the model or its loss looks at all of them: ", made.status().message()));
+      absl::StrCat("the last pass has ", rest, " of ", samples, " samples, no others can fill it up, and the model ",
+                   "does not compute with so few: ", made.status().message(), ". Evaluate a multiple of ", batch,
+                   " samples, or choose train.micro_batch so that it divides them"));
 }
 
 }  // namespace lockstep

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "absl/strings/strip.h"
+#include "common/graph/onnx/batch_use.h"
 #include "tests/conformance/pytorch/imported_training.h"
 
 namespace lockstep::worker {
@@ -115,6 +117,29 @@ TEST_CASE("import: every element of every first gradient is PyTorch's", "[onnx][
     // The step rounds the weight that the gradient is taken from: a few 1e-7.
     CHECK(worst <= ToleranceOf(name) * expected.largest + 1e-6);
   }
+}
+
+TEST_CASE("import: no model of these computes with the number of samples in its batch", "[onnx][pytorch]") {
+  int compared = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
+    if (entry.path().extension() != ".onnx") continue;
+    CAPTURE(entry.path());
+    OnnxImportOptions options;
+    options.evaluate = device::EvaluateNode;
+    const auto import_for = [&](int64_t batch) {
+      options.batch = batch;
+      return ImportOnnx(ReadOnnxFile(entry.path()).value(), options);
+    };
+    const auto model = import_for(4);
+    if (!model.ok()) continue;  // a file for another batch alone
+    for (const int64_t other : {5, 3}) {
+      const auto of_other = import_for(other);
+      if (!of_other.ok()) continue;
+      CHECK(UseOfBatch(model->graph, 4, of_other->graph, other) == "");
+      ++compared;
+    }
+  }
+  CHECK(compared > 20);
 }
 
 // What other exports of the same models lose are names, not mathematics.
