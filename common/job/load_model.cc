@@ -1,6 +1,9 @@
 #include "common/job/load_model.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "common/graph/onnx/batch_use.h"
@@ -8,7 +11,6 @@
 #include "common/status/status_macros.h"
 
 namespace lockstep {
-
 namespace {
 
 // Whether anything in the file, its functions included, can ask for the size of the batch.
@@ -32,19 +34,24 @@ std::optional<Graph> ImportedFor(int64_t batch, const JobSpec& spec, OnnxImportO
   return std::move(model->graph);
 }
 
-std::string FindUseOfBatch(const Graph& graph, const JobSpec& spec, const OnnxImportOptions& options) {
-  // Not with one sample, of which an import may make another graph.
-  std::optional<Graph> one;
-  int64_t batch = options.batch;
-  if (batch == 1) {
-    batch = 2;
-    one = ImportedFor(batch, spec, options);
-    if (!one.has_value()) return "";
-  }
+// The graphs for other batches than the job's, by batch. Not for one sample, of which an import may make another graph.
+std::map<int64_t, Graph> ImportForOthers(const JobSpec& spec, const OnnxImportOptions& options) {
+  const int64_t batch = options.batch;
+  std::map<int64_t, Graph> graphs;
   for (const int64_t other : {batch + 1, batch > 2 ? batch - 1 : batch + 2}) {
-    const std::optional<Graph> of_other = ImportedFor(other, spec, options);
-    if (!of_other.has_value()) continue;
-    std::string use = UseOfBatch(one.has_value() ? *one : graph, batch, *of_other, other);
+    std::optional<Graph> graph = ImportedFor(other, spec, options);
+    if (graph.has_value()) graphs.emplace(other, *std::move(graph));
+  }
+  return graphs;
+}
+
+std::string FindUseOfBatch(const Graph& graph, int64_t batch, const std::map<int64_t, Graph>& others) {
+  if (others.empty()) return "";
+  const bool alone = batch == 1;
+  const Graph& one = alone ? others.begin()->second : graph;
+  const int64_t size = alone ? others.begin()->first : batch;
+  for (const auto& [other, of_other] : others) {
+    std::string use = UseOfBatch(one, size, of_other, other);
     if (!use.empty()) return use;
   }
   return "";
@@ -55,7 +62,6 @@ std::string FindUseOfBatch(const Graph& graph, const JobSpec& spec, const OnnxIm
 absl::StatusOr<std::optional<ImportedModel>> LoadModel(const JobSpec& spec, const NodeEvaluator& evaluate) {
   if (!spec.model().has_onnx()) return std::optional<ImportedModel>();
   LS_ASSIGN_OR_RETURN(OnnxFile file, ReadOnnxFile(spec.model().onnx()));
-  const bool asks = AsksForShapes(file.model);
   OnnxImportOptions options;
   options.evaluate = evaluate;
   options.batch_norm.assign(spec.model().batch_norm().begin(), spec.model().batch_norm().end());
@@ -64,8 +70,14 @@ absl::StatusOr<std::optional<ImportedModel>> LoadModel(const JobSpec& spec, cons
   options.tied.insert(spec.model().tied().begin(), spec.model().tied().end());
   options.redraw = spec.model().init() == job::Model::INIT_RANDOM;
   options.batch = PassBatch(spec);
+  std::map<int64_t, Graph> others;
+  if (AsksForShapes(file.model)) {
+    file.model.Clear();  // the weights are in memory once at a time
+    others = ImportForOthers(spec, options);
+    LS_ASSIGN_OR_RETURN(file, ReadOnnxFile(spec.model().onnx()));
+  }
   LS_ASSIGN_OR_RETURN(ImportedModel model, ImportOnnx(std::move(file), options));
-  if (asks) model.use_of_batch = FindUseOfBatch(model.graph, spec, options);
+  model.use_of_batch = FindUseOfBatch(model.graph, options.batch, others);
   return std::optional<ImportedModel>(std::move(model));
 }
 
