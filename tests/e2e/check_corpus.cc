@@ -62,6 +62,7 @@ class Files {
     WriteTwoInputs(Path("two_inputs.onnx"), "labels");
     WriteTwoInputs(Path("two_others.onnx"), "other");
     WriteCost(Path("cost.onnx"));
+    WriteByBatch(Path("by_batch.onnx"));
     WriteTwoOutputs(Path("two_outputs.onnx"));
     WriteMasked(Path("masked.onnx"));
     WriteNanAware(Path("nan_aware.onnx"));
@@ -72,9 +73,7 @@ class Files {
           "  train: {inputs: x.npy, labels: labels.npy}\n"
           "train:\n"
           "  duration: 4steps\n"
-          "  global_batch_size: 8\n"
-          "  logical_shards: 2\n"
-          "  optimizer: {lr: 0.01}\n"
+          "  global_batch_size: 8\n  logical_shards: 2\n  optimizer: {lr: 0.01}\n"
           "resources: {device: cpu}\n");
   }
 
@@ -270,10 +269,11 @@ std::vector<Setting> OfModels() {
       {Onnx("linear", {kEval}), true},
       {Onnx("two_outputs", {"model.frozen=[v]"}), true, "1 parameter without influence on the loss: v"},
       {Onnx("two_inputs"), false, "the model has an input 'labels'"},
-      {Onnx("cost", {"model.loss=output:cost"}), true},
       {Onnx("cost", {"model.loss=output:cost", "data.train.labels=null"}), true},
       {Onnx("linear", {"data.train.labels=null"}), false, "name the file of its labels"},
-      {Onnx("cost", {"model.loss=output:cost", kEval}), true, "the model or its loss looks at them together"},
+      {Onnx("cost", {"model.loss=output:cost", kEval, "train.global_batch_size=6"}), true, "evaluate, 3 at a time"},
+      {Onnx("by_batch", {kEval}), true, "computes with the number of samples in a batch"},
+      {Onnx("by_batch", {kEval, "train.global_batch_size=6"}), false, "Evaluate a multiple of 3 samples"},
       // One setting settles what a file does not say.
       {Exported("stated/unseen"), true, "model.stop_gradient: [mean]"},
       {Exported("stated/unseen", {"model.stop_gradient=[mean]"}), true, "1 value behind which no gradient goes: mean",

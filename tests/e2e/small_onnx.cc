@@ -73,6 +73,14 @@ void WriteContrast(const std::string& path) {
                        Output("cost") + Output("y"));
 }
 
+void WriteByBatch(const std::string& path) {
+  WriteModel(path, Input("x") + Weight("w") + Node("MatMul", {"x", "w"}, "sum") + Node("Shape", {"x"}, "shape") +
+                       Node("Constant", {}, "first", "attribute { name: 'value_int' type: 2 i: 0 }") +
+                       Node("Gather", {"shape", "first"}, "n") +
+                       Node("Cast", {"n"}, "count", "attribute { name: 'to' type: 2 i: 1 }") +
+                       Node("Div", {"sum", "count"}, "y") + Output("y"));
+}
+
 void WriteTwoOutputs(const std::string& path) {
   WriteModel(path, Input("x") + Weight("w") + Weight("v") + Node("MatMul", {"x", "w"}, "y") +
                        Node("MatMul", {"x", "v"}, "z") + Output("y") + Output("z"));

@@ -15,6 +15,8 @@ void WriteLinear(const std::string& path, const std::string& input);
 void WriteTwoInputs(const std::string& path, const std::string& other);
 // The mean of the squares of x x w.
 void WriteCost(const std::string& path);
+// x x w over the number of samples in the batch.
+void WriteByBatch(const std::string& path);
 // Two outputs: x x w, and x x v, which no loss reads.
 void WriteTwoOutputs(const std::string& path);
 // softmax(x) x w.
