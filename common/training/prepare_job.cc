@@ -180,10 +180,8 @@ class Preparation {
   absl::Status CheckEvaluation(int64_t samples) {
     const int64_t batch = EvalBatch(job());
     LS_ASSIGN_OR_RETURN(const EvaluationGraph full, MakeEvaluationGraph(prepared_.metagraph, batch));
-    LS_ASSIGN_OR_RETURN(const std::optional<EvaluationGraph> rest,
-                        MakeRestGraph(prepared_.metagraph, full, batch, samples));
     if (!full.samples_apart) evaluated_together_ = batch;
-    return absl::OkStatus();
+    return MakeRestGraph(prepared_.metagraph, full, batch, samples).status();
   }
 
   const JobReading& reading_;

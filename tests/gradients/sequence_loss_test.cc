@@ -97,20 +97,25 @@ TEST_CASE("sequence loss: ignored labels count for nothing, smoothing is spread 
   CHECK(runner->value(kLossDenominator).elements<float>()[0] == static_cast<float>(counted));
 }
 
-TEST_CASE("sequence loss: an evaluation counts the positions of unmasked samples, without smoothing", "[loss]") {
-  const int64_t samples = GENERATE(1, 2);
-  MetaGraphRequest request = Request(4);
-  request.loss.label_smoothing = 0.3;
-  const EvaluationGraph evaluation = MakeEvaluationGraph(BuildMetaGraph(request).value(), kSequences).value();
+// An evaluation of which the first `samples` samples count.
+void CheckMasked(const Graph& graph, int64_t samples) {
   int64_t counted = 0, correct = 0;
   const double expected = Expected(samples, 0, &counted, &correct);
 
-  const auto runner = RunLoss(evaluation.graph, {1.0f, samples == 2 ? 1.0f : 0.0f});
+  const auto runner = RunLoss(graph, {1.0f, samples == 2 ? 1.0f : 0.0f});
 
   CHECK(runner->value(kLossSum).elements<float>()[0] == Approx(expected).epsilon(1e-6));
   CHECK(runner->value(kLossDenominator).elements<float>()[0] == static_cast<float>(counted));
   CHECK(runner->value(kLabelCount).elements<int64_t>()[0] == counted);
   CHECK(runner->value(kCorrectCount).elements<int64_t>()[0] == correct);
+}
+
+TEST_CASE("sequence loss: an evaluation counts the positions of unmasked samples, without smoothing", "[loss]") {
+  const int64_t samples = GENERATE(1, 2);
+  MetaGraphRequest request = Request(4);
+  request.loss.label_smoothing = 0.3;
+  const EvaluationGraph evaluation = MakeEvaluationGraph(BuildMetaGraph(request).value(), kSequences).value();
+  CheckMasked(evaluation.graph, samples);
 }
 
 TEST_CASE("sequence loss: a score that is NaN is never correct, and its label is counted", "[loss]") {
@@ -169,15 +174,7 @@ TEST_CASE("sequence loss: one over all positions inside the graph is evaluated b
   const EvaluationGraph evaluation = MakeEvaluationGraph(metagraph, kSequences).value();
   CHECK(evaluation.samples_apart);
   REQUIRE(evaluation.has_accuracy);
-  int64_t counted = 0, correct = 0;
-  const double expected = Expected(samples, 0, &counted, &correct);
-
-  const auto runner = RunLoss(evaluation.graph, {1.0f, samples == 2 ? 1.0f : 0.0f});
-
-  CHECK(runner->value(kLossSum).elements<float>()[0] == Approx(expected).epsilon(1e-6));
-  CHECK(runner->value(kLossDenominator).elements<float>()[0] == static_cast<float>(counted));
-  CHECK(runner->value(kLabelCount).elements<int64_t>()[0] == counted);
-  CHECK(runner->value(kCorrectCount).elements<int64_t>()[0] == correct);
+  CheckMasked(evaluation.graph, samples);
 }
 
 TEST_CASE("sequence loss: one whose rows do not follow the samples is that of the whole batch", "[loss]") {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
-#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/graph/ops/schema.h"
+#include "common/graph/passes/first_along.h"
 
 namespace lockstep {
 namespace {
@@ -28,66 +28,56 @@ bool AllFollow(const std::vector<int64_t>& one, const std::vector<int64_t>& othe
                     [&](int64_t a, int64_t b) { return Follows(a, b, batches); });
 }
 
-// Attributes that differ in shapes alone, and there follow the batch.
-bool DifferInShape(const OpAttributes& one, const OpAttributes& other, const Batches& batches) {
-  if (const auto* const a = std::get_if<ReshapeAttributes>(&one)) {
-    return AllFollow(a->shape, std::get<ReshapeAttributes>(other).shape, batches);
-  }
-  if (const auto* const a = std::get_if<ExpandAttributes>(&one)) {
-    return AllFollow(a->shape, std::get<ExpandAttributes>(other).shape, batches);
-  }
-  if (const auto* const a = std::get_if<TileAttributes>(&one)) {
-    return AllFollow(a->repeats, std::get<TileAttributes>(other).repeats, batches);
-  }
-  if (const auto* const a = std::get_if<SplitAttributes>(&one)) {
-    SplitAttributes b = std::get<SplitAttributes>(other);
-    const bool follow = AllFollow(a->split, b.split, batches);
-    b.split = a->split;
-    return follow && *a == b;
-  }
-  if (const auto* const a = std::get_if<RandomLikeAttributes>(&one)) {
-    RandomLikeAttributes b = std::get<RandomLikeAttributes>(other);
-    const bool follow = a->shape.has_value() && b.shape.has_value() && AllFollow(*a->shape, *b.shape, batches);
-    b.shape = a->shape;
-    return follow && *a == b;
-  }
-  if (const auto* const a = std::get_if<ResizeAttributes>(&one)) {
-    ResizeAttributes b = std::get<ResizeAttributes>(other);
-    const bool follow = AllFollow(a->sizes, b.sizes, batches);
-    b.sizes = a->sizes;
-    return follow && *a == b;
-  }
-  if (const auto* const a = std::get_if<SliceAttributes>(&one)) {
-    // What begins at the same place and ends with the batch has an entry per sample.
-    SliceAttributes b = std::get<SliceAttributes>(other);
-    const bool follow = AllFollow(a->ends, b.ends, batches);
-    b.ends = a->ends;
-    return follow && *a == b;
-  }
-  return false;
+bool AllFollow(const std::optional<std::vector<int64_t>>& one, const std::optional<std::vector<int64_t>>& other,
+               const Batches& batches) {
+  return one.has_value() && other.has_value() && AllFollow(*one, *other, batches);
+}
+
+// Whether both are `Attributes` that differ in `sizes` alone, and there follow the batch.
+template <typename Attributes, typename Sizes>
+bool DifferIn(Sizes Attributes::*sizes, const OpAttributes& one, const OpAttributes& other, const Batches& batches) {
+  const auto* const a = std::get_if<Attributes>(&one);
+  if (a == nullptr || !std::holds_alternative<Attributes>(other)) return false;
+  Attributes b = std::get<Attributes>(other);
+  if (!AllFollow(a->*sizes, b.*sizes, batches)) return false;
+  b.*sizes = a->*sizes;
+  return *a == b;
+}
+
+bool DifferInSizes(const OpAttributes& one, const OpAttributes& other, const Batches& batches) {
+  const auto differ_in = [&](auto sizes) { return DifferIn(sizes, one, other, batches); };
+  // A slice that begins at the same place and ends with the batch has an entry per sample.
+  return differ_in(&ReshapeAttributes::shape) || differ_in(&ExpandAttributes::shape) ||
+         differ_in(&TileAttributes::repeats) || differ_in(&SplitAttributes::split) ||
+         differ_in(&ResizeAttributes::sizes) || differ_in(&SliceAttributes::ends) ||
+         differ_in(&RandomLikeAttributes::shape);
+}
+
+bool SameBytes(const Tensor& one, const Tensor& other) {
+  return std::equal(one.bytes().begin(), one.bytes().end(), other.bytes().begin(), other.bytes().end());
 }
 
 // Whether both begin with the same entries along the one dimension in which they differ, which counts samples.
 bool BeginAlike(const Tensor& one, const Tensor& other, const Batches& batches) {
   const Shape &a = one.shape(), &b = other.shape();
   if (one.dtype() != other.dtype() || a.size() != b.size()) return false;
-  std::optional<size_t> axis;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i] == b[i]) continue;
-    if (axis.has_value() || a[i] != batches.one || b[i] != batches.other) return false;
-    axis = i;
-  }
-  if (!axis.has_value()) {
-    return std::equal(one.bytes().begin(), one.bytes().end(), other.bytes().begin(), other.bytes().end());
-  }
-  size_t outer = 1, inner = static_cast<size_t>(DTypeSize(one.dtype()));
-  for (size_t i = 0; i < *axis; ++i) outer *= static_cast<size_t>(a[i]);
-  for (size_t i = *axis + 1; i < a.size(); ++i) inner *= static_cast<size_t>(a[i]);
-  const size_t rows_a = static_cast<size_t>(a[*axis]) * inner, rows_b = static_cast<size_t>(b[*axis]) * inner;
-  for (size_t o = 0; o < outer; ++o) {
-    if (std::memcmp(one.data() + o * rows_a, other.data() + o * rows_b, std::min(rows_a, rows_b)) != 0) return false;
-  }
-  return true;
+  const auto [in_a, in_b] = std::mismatch(a.begin(), a.end(), b.begin());
+  if (in_a == a.end()) return SameBytes(one, other);
+  if (*in_a != batches.one || *in_b != batches.other || !std::equal(in_a + 1, a.end(), in_b + 1)) return false;
+  const auto axis = static_cast<size_t>(in_a - a.begin());
+  const int64_t common = std::min(batches.one, batches.other);
+  return SameBytes(FirstAlong(one, axis, common), FirstAlong(other, axis, common));
+}
+
+// Whether anything in the file, its functions included, can ask for the size of the batch.
+bool AsksForShapes(const onnx::ModelProto& model) {
+  const auto asks = [](const onnx::NodeProto& node) {
+    return node.op_type() == "Shape" || node.op_type() == "Size" || node.op_type() == "EyeLike" ||
+           std::any_of(node.attribute().begin(), node.attribute().end(), [](const auto& a) { return a.has_g(); });
+  };
+  const auto any = [&](const auto& nodes) { return std::any_of(nodes.begin(), nodes.end(), asks); };
+  return any(model.graph().node()) ||
+         std::any_of(model.functions().begin(), model.functions().end(), [&](const auto& f) { return any(f.node()); });
 }
 
 }  // namespace
@@ -98,7 +88,7 @@ std::string UseOfBatch(const Graph& graph, int64_t batch, const Graph& of_other,
     const Node &a = graph.nodes[i], &b = of_other.nodes[i];
     const bool same =
         a.op == b.op && a.inputs == b.inputs && a.outputs == b.outputs && a.attributes.index() == b.attributes.index();
-    if (!same || !(a.attributes == b.attributes || DifferInShape(a.attributes, b.attributes, batches))) {
+    if (!same || !(a.attributes == b.attributes || DifferInSizes(a.attributes, b.attributes, batches))) {
       return NodeLabel(a);
     }
   }
@@ -111,6 +101,29 @@ std::string UseOfBatch(const Graph& graph, int64_t batch, const Graph& of_other,
     const auto found = constants.find(constant.name);
     const bool alike = found != constants.end() && BeginAlike(*constant.value, *found->second->value, batches);
     if (!alike) return absl::StrCat("the constant '", constant.name, "'");
+  }
+  return "";
+}
+
+std::map<int64_t, Graph> ImportForOtherBatches(const OnnxFile& file, OnnxImportOptions options) {
+  std::map<int64_t, Graph> graphs;
+  if (!AsksForShapes(file.model)) return graphs;
+  const int64_t batch = options.batch;
+  for (const int64_t other : {batch + 1, batch > 2 ? batch - 1 : batch + 2}) {
+    options.batch = other;
+    absl::StatusOr<ImportedModel> model = ImportOnnx(file, options);
+    if (model.ok()) graphs.emplace(other, std::move(model->graph));
+  }
+  return graphs;
+}
+
+std::string UseOfBatch(const Graph& graph, int64_t batch, const std::map<int64_t, Graph>& others) {
+  if (others.empty()) return "";
+  const bool alone = batch == 1;
+  const Graph& one = alone ? others.begin()->second : graph;
+  for (const auto& [other, of_other] : others) {
+    std::string use = UseOfBatch(one, alone ? others.begin()->first : batch, of_other, other);
+    if (!use.empty()) return use;
   }
   return "";
 }

@@ -10,6 +10,7 @@
 
 #include "common/graph/graph_editor.h"
 #include "common/graph/ops/elementwise_ops.h"
+#include "common/graph/passes/first_along.h"
 #include "common/graph/passes/loss.h"
 #include "common/graph/passes/samples_apart.h"
 
@@ -63,20 +64,7 @@ bool Repeats(const Tensor& tensor, size_t axis) {
   return true;
 }
 
-// The first slice along `axis`. REQUIRES: Repeats.
-Tensor OneSlice(const Tensor& tensor, size_t axis) {
-  Shape shape = tensor.shape();
-  const size_t extent = static_cast<size_t>(shape[axis]);
-  shape[axis] = 1;
-  Tensor slice = Tensor::Zeros(tensor.dtype(), shape);
-  size_t inner = static_cast<size_t>(DTypeSize(tensor.dtype()));
-  for (size_t i = axis + 1; i < shape.size(); ++i) inner *= static_cast<size_t>(shape[i]);
-  for (size_t o = 0; (o + 1) * inner <= slice.bytes().size(); ++o) {
-    std::memcpy(slice.data() + o * inner, tensor.data() + o * inner * extent, inner);
-  }
-  return slice;
-}
-
+// Constants that repeat one row for each sample.
 class ConstantRows {
  public:
   ConstantRows(Graph* graph, const Graph& bound, int64_t batch) : graph_(graph), bound_(bound), batch_(batch) {}
@@ -95,7 +83,7 @@ class ConstantRows {
           continue;
         }
         node.inputs[i] = FreshName(*graph_, operands[i] + ".row");
-        graph_->constants.push_back({node.inputs[i], std::make_shared<Tensor>(OneSlice(*value, axis))});
+        graph_->constants.push_back({node.inputs[i], std::make_shared<Tensor>(FirstAlong(*value, axis, 1))});
         break;
       }
     }
@@ -129,18 +117,9 @@ class ConstantRows {
   const int64_t batch_;
 };
 
-// The first `count` of its first dimension.
-Tensor First(const Tensor& tensor, int64_t count) {
-  Shape shape = tensor.shape();
-  shape[0] = count;
-  Tensor first = Tensor::Zeros(tensor.dtype(), shape);
-  std::memcpy(first.data(), tensor.data(), first.bytes().size());
-  return first;
-}
-
 }  // namespace
 
-void FollowSmallerBatch(Graph* graph, int64_t batch, int64_t other) {
+void FollowOtherBatch(Graph* graph, int64_t batch, int64_t other) {
   FollowBatch(graph, batch);
   for (Node& node : graph->nodes) {
     if (!ComparesClasses(node.op) || other >= batch) continue;
@@ -149,7 +128,7 @@ void FollowSmallerBatch(Graph* graph, int64_t batch, int64_t other) {
     if (labels == graph->constants.end() || labels->value->shape().empty() || labels->value->shape()[0] != batch)
       continue;
     node.inputs[1] = FreshName(*graph, node.inputs[1] + ".first");
-    graph->constants.push_back({node.inputs[1], std::make_shared<Tensor>(First(*labels->value, other))});
+    graph->constants.push_back({node.inputs[1], std::make_shared<Tensor>(FirstAlong(*labels->value, 0, other))});
   }
 }
 

@@ -16,10 +16,10 @@ namespace lockstep {
 // the number. REQUIRES: the graph's inputs begin with kBatchDim.
 void FollowBatch(Graph* graph, int64_t batch);
 
-// The same for a batch of `other` samples: if they are fewer, constant labels of a loss, as those of one that finds
-// each sample's partner, are cut to so many. REQUIRES: UseOfBatch found none, so that the first labels are those of the
-// smaller batch.
-void FollowSmallerBatch(Graph* graph, int64_t batch, int64_t other);
+// The same where the other batch is known: if it has fewer samples, constant labels of a loss, as those of one that
+// finds each sample's partner, are cut to so many. REQUIRES: the model does not compute with its batch (UseOfBatch), so
+// that the first labels are those of the smaller one.
+void FollowOtherBatch(Graph* graph, int64_t batch, int64_t other);
 
 }  // namespace lockstep
 

@@ -63,7 +63,7 @@ TEST_CASE("follow batch: labels that are each sample's own place are cut for a s
                              {"l", OpType::kSoftmaxCrossEntropyLoss, {"p", "places"}, {"y"}, CrossEntropyAttributes{}}},
                             {{"places", std::make_shared<Tensor>(places.Clone())}});
 
-  FollowSmallerBatch(&graph, 4, 3);
+  FollowOtherBatch(&graph, 4, 3);
 
   CHECK(OutputAt(graph, 3) == Shape{});
   CHECK(graph.constants.back().value->shape() == Shape{3});

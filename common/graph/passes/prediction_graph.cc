@@ -77,8 +77,7 @@ absl::StatusOr<Graph> MakePredictionGraph(const MetaGraph& metagraph, const std:
   MetaGraph one = metagraph;
   one.forward.outputs = {output};
   Graph graph = MakeServingGraph(one);
-  if (metagraph.pass_batch > 0 && batch != metagraph.pass_batch)
-    FollowSmallerBatch(&graph, metagraph.pass_batch, batch);
+  if (metagraph.pass_batch > 0 && batch != metagraph.pass_batch) FollowOtherBatch(&graph, metagraph.pass_batch, batch);
   FeedRandomNumbers(&graph);
   KeepReadInputs(&graph);
   for (const SignatureInput& input : metagraph.signature) {

@@ -130,7 +130,7 @@ absl::StatusOr<EvaluationGraph> MakeEvaluationGraph(const MetaGraph& metagraph, 
   }
   evaluation.graph = metagraph.forward;
   Graph* graph = &evaluation.graph;
-  if (metagraph.pass_batch > 0 && batch != metagraph.pass_batch) FollowSmallerBatch(graph, metagraph.pass_batch, batch);
+  if (metagraph.pass_batch > 0 && batch != metagraph.pass_batch) FollowOtherBatch(graph, metagraph.pass_batch, batch);
   UseEvaluationForms(graph);
   FeedRandomNumbers(graph);
   BindBatch(graph, batch);
