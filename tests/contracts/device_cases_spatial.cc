@@ -48,8 +48,10 @@ void MakeConv(OpType op, Dice& dice, CaseBuilder& b, DeviceCase& c) {
   const bool plain = dice.Roll(0, 3) == 0;
   const size_t rank = plain ? 2 : RandomRank(dice);
   ConvAttributes attributes = plain ? PlainConv(dice) : RandomConv(dice, rank);
-  const int64_t in = plain ? dice.Roll(31, 33) : dice.Roll(1, 9);
-  const int64_t out = plain ? 16 * dice.Roll(2, 3) : dice.Roll(1, 17);
+  const bool depthwise = attributes.group > 1 && dice.Flip();
+  if (depthwise) attributes.group = dice.Roll(2, 19);
+  const int64_t in = plain ? dice.Roll(31, 33) : depthwise ? 1 : dice.Roll(1, 9);
+  const int64_t out = plain ? 16 * dice.Roll(2, 3) : depthwise ? 1 : dice.Roll(1, 17);
   const Shape x = Append({dice.Roll(1, 4), in * attributes.group}, Draw(dice, rank, 9, rank == 3 ? 10 : 14));
   const Shape w = Append({out * attributes.group, in}, attributes.kernel_shape);
   Shape y = {x[0], w[0]};

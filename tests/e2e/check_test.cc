@@ -133,7 +133,8 @@ TEST_CASE("check: a plan says of each node which implementations do not serve it
   const Result plain = Run({"check", kJob, "--plan", "--dir", TempPath("plain")}, Settings());
   INFO(plain.output);
   CHECK(plain.code == kExitDone);
-  CHECK_THAT(plain.output, !Contains("not by "));
+  // Where oneDNN is slow, it is an own kernel that serves the node.
+  CHECK_THAT(plain.output, !Contains("not by own kernels"));
   CHECK_THAT(plain.output,
              Contains("LossWeights reference\n          the op has no other implementation on this device"));
 

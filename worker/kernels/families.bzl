@@ -12,7 +12,7 @@ _FAMILIES = {
     "arithmetic": ["cpu.cc", "cpu_integers.cc", "cuda.cc", "reference.cc"],
     "attention": ["cpu.cc", "cuda.cc", "cuda_statistics.cc", "reference.cc"],
     "batch_norm": ["cpu.cc", "cpu_blocked.cc", "cpu_columns.cc", "cuda.cc", "reference.cc"],
-    "convolution": ["cuda.cc", "dnnl.cc", "dnnl_gradient_parts.cc", "reference.cc"],
+    "convolution": ["cpu.cc", "cuda.cc", "dnnl.cc", "dnnl_gradient_parts.cc", "reference.cc"],
     "einsum": ["cuda.cc", "reference.cc"],
     "elementwise": ["cpu.cc", "cpu_math.cc", "cuda.cc", "reference.cc", "reference_math.cc"],
     "indexing": ["cpu.cc", "cuda.cc", "reference.cc"],

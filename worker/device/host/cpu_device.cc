@@ -158,6 +158,13 @@ bool AllF32(const KernelRequest& request) {
   return true;
 }
 
+// Whether own kernels, where they serve the node, are faster than this one of oneDNN: by a product per channel, or by
+// vectors of channels of X, of which there is one.
+bool IsSlow(const KernelRequest& request, absl::string_view implementation) {
+  if (request.node->op != OpType::kConvGradWeight) return false;
+  return absl::StrContains(implementation, "gemm") || implementation == "dnnl:jit:avx2";
+}
+
 class CpuDevice final : public HostDevice {
  public:
   CpuDevice(DeviceInfo device, DnnlContext context, std::unique_ptr<Device> reference)
@@ -198,7 +205,13 @@ class CpuDevice final : public HostDevice {
     if (!product && !std::holds_alternative<ConvAttributes>(request.node->attributes)) return NotItsOp();
     if (!AllF32(request)) return absl::UnimplementedError("used for operands of F32 only");
     if (!HasElements(request)) return absl::UnimplementedError("an operand is empty");
-    return product ? cpu::MakeDnnlProduct(context_, request) : cpu::MakeDnnlConvolution(context_, request);
+    if (product) return cpu::MakeDnnlProduct(context_, request);
+    LS_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, cpu::MakeDnnlConvolution(context_, request));
+    const bool chosen = !request.implementation.empty();
+    if (!chosen && IsSlow(request, kernel->implementation()) && find_own_(request).function != nullptr) {
+      return absl::UnimplementedError(absl::StrCat("has only ", kernel->implementation(), ", which is slower"));
+    }
+    return kernel;
   }
 
   absl::StatusOr<std::unique_ptr<Kernel>> MakeOwn(const KernelRequest& request) const {

@@ -6,13 +6,9 @@
 #ifndef LOCKSTEP_WORKER_KERNELS_ATTENTION_CPU_BLOCK_PRODUCT_H_
 #define LOCKSTEP_WORKER_KERNELS_ATTENTION_CPU_BLOCK_PRODUCT_H_
 
-#if defined(__FMA__) || defined(__AVX512F__)
-#include <immintrin.h>
-#endif
-
 #include <cstdint>
 
-#include "worker/kernels/cpu/code.h"
+#include "worker/kernels/cpu/vector.h"
 
 namespace lockstep::device::cpu::LS_CODE {
 
@@ -23,46 +19,12 @@ inline constexpr int64_t kTileRows = 8;
 // The width of a panel of a right operand that is stored in column panels.
 inline constexpr int64_t kPanel = 32;
 
+// Rows of a left operand that a tile takes together.
 #if defined(__AVX512F__)
-inline constexpr int kVector = 16;
 inline constexpr int kRowsAtOnce = 8;
-#elif defined(__FMA__)
-inline constexpr int kVector = 8;
-inline constexpr int kRowsAtOnce = 4;
 #else
-inline constexpr int kVector = 4;
 inline constexpr int kRowsAtOnce = 4;
 #endif
-
-typedef float Vector __attribute__((vector_size(kVector * sizeof(float))));
-typedef float UnalignedVector __attribute__((vector_size(kVector * sizeof(float)), aligned(4), may_alias));
-
-[[gnu::always_inline]] inline Vector LoadVector(const float* from) {
-  return *reinterpret_cast<const UnalignedVector*>(from);
-}
-[[gnu::always_inline]] inline void StoreVector(float* to, Vector value) {
-  *reinterpret_cast<UnalignedVector*>(to) = value;
-}
-
-// a * b + c
-[[gnu::always_inline]] inline Vector MultiplyAdd(float a, Vector b, Vector c) {
-#if defined(__AVX512F__)
-  return (Vector)_mm512_fmadd_ps(_mm512_set1_ps(a), (__m512)b, (__m512)c);
-#elif defined(__FMA__)
-  return (Vector)_mm256_fmadd_ps(_mm256_set1_ps(a), (__m256)b, (__m256)c);
-#else
-  return a * b + c;
-#endif
-}
-
-// a * b + c for single elements, with the bits of MultiplyAdd; the compiler vectorises loops over it.
-[[gnu::always_inline]] inline float MultiplyAddOne(float a, float b, float c) {
-#if defined(__FMA__) || defined(__AVX512F__)
-  return __builtin_fmaf(a, b, c);
-#else
-  return a * b + c;
-#endif
-}
 
 // A right operand. `row` and `panel`: the distance in elements between rows and between panels of kPanel columns.
 struct RightOperand {

@@ -48,6 +48,8 @@ OwnFunction OwnSoftmax(const KernelRequest& request);
 // Softmax along an axis with further dimensions behind it.
 OwnFunction OwnPlaneSoftmax(const KernelRequest& request);
 OwnFunction OwnAttention(const KernelRequest& request);
+// Gradients of weights that oneDNN computes slowly.
+OwnFunction OwnConvolution(const KernelRequest& request);
 
 }  // namespace lockstep::device::cpu::LS_CODE
 

@@ -39,7 +39,7 @@ OwnFunction FindOwn(const KernelRequest& request) {
   const bool reads_floats = request.inputs.size() > first && request.inputs[first].dtype == DType::kF32;
   Ask({&OwnElementwise, &OwnMath, &OwnActivation, &OwnBroadcast, &OwnPower, &OwnPooling, &OwnBatchNorm, &OwnReduction,
        &OwnReductionGrad, &OwnIndexing, &OwnLoss, &OwnPadding, &OwnResize, &OwnLayerNorm, &OwnGroupNorm, &OwnLpNorm,
-       &OwnSoftmax, &OwnAttention},
+       &OwnSoftmax, &OwnAttention, &OwnConvolution},
       request, makes_floats && reads_floats, &own);
   return own;
 }

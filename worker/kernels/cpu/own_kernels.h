@@ -1,7 +1,7 @@
 // The CPU device's own kernels, for ops that oneDNN lacks or runs by reference code. They are written so that the
 // compiler can vectorise them, and compiled once per instruction set (code.h). Formulas and the order of sums are the
 // same in all of them, and sums run in fixed blocks, so that no bit depends on the number of threads, nor, except for
-// fused multiply-add in attention, on the instruction set.
+// fused multiply-add in attention and convolutions, on the instruction set.
 //
 // Threading: immutable.
 #ifndef LOCKSTEP_WORKER_KERNELS_CPU_OWN_KERNELS_H_

@@ -13,6 +13,7 @@
 #include "common/math/power.h"
 #include "common/random/random.h"
 #include "worker/device/host/host_memory.h"
+#include "worker/kernels/window.h"
 
 namespace lockstep::device::cpu {
 namespace {
@@ -240,10 +241,76 @@ std::vector<Case> AttentionCases() {
           {OpType::kAttentionGrad, {q, q, k, k, q, {2, 4, 67, 2}}, attributes, 3}};
 }
 
-TEST_CASE("own kernels: attention, lines and losses give the same bits with any number of threads", "[device]") {
+Case WeightGradient(const Shape& dy, const Shape& x, const ConvAttributes& attributes) {
+  return {OpType::kConvGradWeight, {dy, x}, attributes, 2};
+}
+
+// A filter per channel, wider than what is left of planes, with more channels than lanes; one channel, with steps and
+// other padding on each side, in filters wider than what is summed at a time; lines.
+std::vector<Case> WeightGradientCases() {
+  return {
+      WeightGradient({3, 19, 6, 5}, {3, 19, 6, 5}, {.kernel_shape = {7, 7}, .pads = {3, 3, 3, 3}, .group = 19}),
+      WeightGradient({2, 20, 2, 1}, {2, 20, 2, 1}, {.kernel_shape = {7, 5}, .pads = {3, 2, 3, 2}, .group = 20}),
+      WeightGradient({11, 6, 8, 7}, {11, 1, 12, 11}, {.kernel_shape = {5, 5}}),
+      WeightGradient({2, 33, 5, 6}, {2, 1, 10, 17}, {.kernel_shape = {3, 9}, .strides = {2, 3}, .pads = {0, 1, 1, 6}}),
+      WeightGradient({5, 7, 9}, {5, 1, 19}, {.kernel_shape = {13}, .strides = {1}, .pads = {1, 1}, .dilations = {1}})};
+}
+
+// The gradients of weights and of a bias by their definition, in double.
+std::vector<std::vector<double>> Defined(const Case& c) {
+  const auto& attributes = std::get<ConvAttributes>(c.attributes);
+  const Window window(attributes);
+  const Shape& dy = c.inputs[0];
+  const Shape& x = c.inputs[1];
+  const RandomStream dys = RandomStream::For(3, StreamOfName("x0")), xs = RandomStream::For(3, StreamOfName("x1"));
+  const auto drawn = [](const RandomStream& random, int64_t i) {
+    return double{3.0f * SymmetricUnit(random.At(static_cast<uint64_t>(i)))};
+  };
+  const int64_t y_volume = VolumeOf(SpatialOf(dy)), x_volume = VolumeOf(SpatialOf(x));
+  const int64_t filter = VolumeOf(window.kernel), channels = x[1] / attributes.group;
+  std::vector<std::vector<double>> sums = {std::vector<double>(static_cast<size_t>(dy[1] * channels * filter)),
+                                           std::vector<double>(static_cast<size_t>(dy[1]))};
+  for (int64_t plane = 0; plane < dy[0] * dy[1]; ++plane) {
+    const int64_t n = plane / dy[1], o = plane % dy[1];
+    const int64_t first = n * x[1] + (attributes.group > 1 ? o : 0);
+    ForEachPosition(SpatialOf(dy), [&](int64_t at, const Spatial& place) {
+      const double d = drawn(dys, plane * y_volume + at);
+      sums[1][static_cast<size_t>(o)] += d;
+      for (int64_t channel = 0; channel < channels; ++channel) {
+        window.ForEachInside(SpatialOf(x), place, [&](int64_t i, int64_t k) {
+          sums[0][static_cast<size_t>((o * channels + channel) * filter + k)] +=
+              d * drawn(xs, (first + channel) * x_volume + i);
+        });
+      }
+    });
+  }
+  return sums;
+}
+
+TEST_CASE("own kernels: gradients of weights are those of their definition", "[device]") {
+  for (const Case& c : WeightGradientCases()) {
+    const auto expected = Defined(c);
+    for (const Code& code : Codes()) {
+      INFO("filters " << c.inputs[0][1] << " by " << code.name);
+      const auto got = Compute(c, code.find);
+      for (size_t i = 0; i < got.size(); ++i) {
+        REQUIRE(got[i].size() == expected[i].size());
+        double difference = 0;
+        for (size_t j = 0; j < got[i].size(); ++j) {
+          difference = std::max(difference, std::fabs(expected[i][j] - double{got[i][j]}));
+        }
+        CHECK(difference < 1e-4);
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "own kernels: attention, gradients of weights, lines and losses give the same bits with any number of threads",
+    "[device]") {
   const int before = omp_get_max_threads();
   std::vector<Case> cases = AttentionCases();
-  for (const std::vector<Case>& more : {LineCases(), ElementCases(), ShortCases()}) {
+  for (const std::vector<Case>& more : {WeightGradientCases(), LineCases(), ElementCases(), ShortCases()}) {
     cases.insert(cases.end(), more.begin(), more.end());
   }
   for (const Case& c : cases) {
@@ -264,8 +331,11 @@ TEST_CASE("own kernels: attention, lines and losses give the same bits with any 
 }
 
 // Without fused multiplication and addition products round otherwise: portable code is close only.
-TEST_CASE("own kernels: attention gives the same bits wherever multiplication and addition are fused", "[device]") {
-  for (const Case& c : AttentionCases()) {
+TEST_CASE("own kernels: attention and gradients of weights have the same bits wherever products are fused",
+          "[device]") {
+  std::vector<Case> cases = AttentionCases();
+  for (const Case& more : WeightGradientCases()) cases.push_back(more);
+  for (const Case& c : cases) {
     const auto portable = Compute(c, &portable::FindOwn);
     std::vector<std::vector<float>> fused;
     for (const Code& code : Codes()) {
