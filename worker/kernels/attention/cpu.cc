@@ -7,6 +7,7 @@
 #include "worker/kernels/attention/cpu_scratch.h"
 #include "worker/kernels/cpu/families.h"
 #include "worker/kernels/cpu/parallel.h"
+#include "worker/kernels/cpu/random_blocks.h"
 
 namespace lockstep::device::cpu::LS_CODE {
 namespace {
@@ -61,13 +62,14 @@ class Heads {
     const uint32_t threshold = DropThreshold(attributes.ratio);
     const auto factor = static_cast<float>(1.0 / (1.0 - attributes.ratio));
     const int64_t first = ((b * shape.heads + h) * shape.queries + query) * shape.keys;
-    const int64_t count = std::min(width, shape.keys);
-    for (int64_t i = 0; i < count;) {
-      const int64_t element = first + i;
-      const auto numbers = stream.Block(static_cast<uint64_t>(element / 4));
-      for (int64_t n = element % 4; n < 4 && i < count; ++n, ++i) {
-        row[i] = numbers[static_cast<size_t>(n)] >= threshold ? row[i] * factor : 0.0f;
-      }
+    const int64_t end = first + std::min(width, shape.keys);
+    for (int64_t element = first; element < end;) {
+      uint32_t numbers[kNumbersAtOnce];
+      DrawBlocks(stream, element / 4, numbers);
+      const int64_t skipped = element % 4, drawn = std::min(end - element, kNumbersAtOnce - skipped);
+      float* of = row + (element - first);
+      for (int64_t i = 0; i < drawn; ++i) of[i] = numbers[skipped + i] >= threshold ? of[i] * factor : 0.0f;
+      element += drawn;
     }
   }
 

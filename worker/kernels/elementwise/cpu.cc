@@ -5,6 +5,7 @@
 #include "worker/kernels/arithmetic/arithmetic.h"
 #include "worker/kernels/cpu/families.h"
 #include "worker/kernels/cpu/own_loops.h"
+#include "worker/kernels/cpu/random_blocks.h"
 
 namespace lockstep::device::cpu::LS_CODE {
 namespace {
@@ -23,17 +24,19 @@ void DropoutTraining(const HostCall& call) {
                         static_cast<uint32_t>(random[2]), static_cast<uint32_t>(random[3]));
   const auto scale = static_cast<float>(1.0 / (1.0 - attributes.ratio));
   const int64_t count = call.out_elements();
-  // Numbers come in blocks of four.
-  ParallelFor((count + 3) / 4, kGrain / 16, [&](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block) {
-      const auto numbers = stream.Block(static_cast<uint64_t>(block));
-      for (int64_t i = block * 4; i < std::min(count, block * 4 + 4); ++i) {
-        const bool kept = numbers[static_cast<size_t>(i % 4)] >= threshold;
-        if (mask != nullptr) mask[i] = kept;
-        y[i] = kept ? x[i] * scale : 0.0f;
-      }
+  // Copies, since the compiler takes a float that is captured by reference for one that `y` may point to.
+  const auto draw = [=](int64_t begin, int64_t end) {
+    for (int64_t batch = begin; batch < end; ++batch) {
+      uint32_t numbers[kNumbersAtOnce];
+      DrawBlocks(stream, batch * kBlocksAtOnce, numbers);
+      const int64_t first = batch * kNumbersAtOnce, drawn = std::min(count - first, kNumbersAtOnce);
+#pragma GCC ivdep
+      for (int64_t i = 0; i < drawn; ++i) y[first + i] = numbers[i] >= threshold ? x[first + i] * scale : 0.0f;
+      if (mask == nullptr) continue;
+      for (int64_t i = 0; i < drawn; ++i) mask[first + i] = numbers[i] >= threshold;
     }
-  });
+  };
+  ParallelFor((count + kNumbersAtOnce - 1) / kNumbersAtOnce, kGrain / 4 / kNumbersAtOnce, draw);
 }
 
 void DropoutGrad(const HostCall& call) {

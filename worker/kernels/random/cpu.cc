@@ -1,16 +1,14 @@
 #include <algorithm>
 
 #include "worker/kernels/cpu/families.h"
-#include "worker/kernels/cpu/own_loops.h"
+#include "worker/kernels/cpu/parallel.h"
+#include "worker/kernels/cpu/random_blocks.h"
 #include "worker/kernels/random/draws.h"
 
 namespace lockstep::device::cpu::LS_CODE {
 namespace {
 
 constexpr char kName[] = "own:random";  // outlives every OwnFunction
-
-// So many blocks of four numbers at a time: they are drawn, then placed, each in a loop of its own.
-constexpr int64_t kBatch = 32;
 
 template <typename Block>
 [[gnu::always_inline]] inline void Draw(const HostCall& call, Block block, double slope) {
@@ -20,18 +18,17 @@ template <typename Block>
   const auto a = static_cast<float>(attributes.a);
   const auto by = static_cast<float>(slope);
   const int64_t count = call.out_elements();
-  const int64_t blocks = (count + 3) / 4;
-  ParallelFor((blocks + kBatch - 1) / kBatch, 8, [&](int64_t begin, int64_t end) {
+  ParallelFor((count + kNumbersAtOnce - 1) / kNumbersAtOnce, 8, [&](int64_t begin, int64_t end) {
     for (int64_t batch = begin; batch < end; ++batch) {
-      std::array<uint32_t, 4> bits[kBatch];
-      for (int64_t i = 0; i < kBatch; ++i) bits[i] = numbers.Block(static_cast<uint64_t>(batch * kBatch + i));
-      float placed[kBatch * 4];
-      for (int64_t i = 0; i < kBatch; ++i) {
+      std::array<uint32_t, 4> bits[kBlocksAtOnce];
+      DrawBlocks(numbers, batch * kBlocksAtOnce, bits[0].data());
+      float placed[kNumbersAtOnce];
+      for (int64_t i = 0; i < kBlocksAtOnce; ++i) {
         const std::array<float, 4> drawn = block(bits[i]);
         for (size_t j = 0; j < 4; ++j) placed[static_cast<size_t>(i) * 4 + j] = Placed(drawn[j], a, by);
       }
-      const int64_t first = batch * kBatch * 4;
-      std::copy_n(placed, std::min(count - first, kBatch * 4), y + first);
+      const int64_t first = batch * kNumbersAtOnce;
+      std::copy_n(placed, std::min(count - first, kNumbersAtOnce), y + first);
     }
   });
 }
