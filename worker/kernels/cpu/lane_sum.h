@@ -12,10 +12,24 @@ namespace lockstep::device::cpu::LS_CODE {
 
 inline constexpr int64_t kLanes = 32;
 
+// Of fewer lanes, if there are no more elements: the others of the sum below are zero, and adding them changes no bit.
+template <int64_t kFew, typename Value>
+[[gnu::always_inline]] inline double FewLanes(int64_t count, const Value& value) {
+  double lanes[kFew] = {};
+  for (int64_t l = 0; l < count; ++l) lanes[l] += value(l);
+#pragma GCC unroll 4
+  for (int64_t half = kFew / 2; half > 0; half /= 2) {
+    for (int64_t l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+  }
+  return lanes[0];
+}
+
 // The sum of value(i) for i in [0, count) in float64. Lane l sums elements l, l + 32, ...; then the upper half of the
 // lanes is added to the lower half until one is left.
 template <typename Value>
 double LaneSum(int64_t count, const Value& value) {
+  if (count <= 4) return FewLanes<4>(count, value);
+  if (count <= 16) return FewLanes<16>(count, value);
   double lanes[kLanes] = {};
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
