@@ -15,6 +15,7 @@
 #include "common/graph/passes/forms.h"
 #include "common/graph/passes/fuse_attention.h"
 #include "common/graph/passes/fuse_norm_gradients.h"
+#include "common/graph/passes/join_products.h"
 #include "common/graph/passes/loss.h"
 #include "common/graph/passes/reduce_precision.h"
 #include "common/graph/passes/samples_apart.h"
@@ -113,6 +114,7 @@ absl::StatusOr<TrainingGraph> MakeTrainingGraph(const MetaGraph& metagraph) {
   if (metagraph.precision == Precision::kBf16) LS_RETURN_IF_ERROR(ReducePrecision(graph));
   graph->outputs = losses;
   LS_RETURN_IF_ERROR(AddGradients(graph));
+  LS_RETURN_IF_ERROR(JoinProducts(graph).status());
   FuseNormGradients(graph);
   for (const StatisticUpdate& statistic : training.statistics) graph->outputs.push_back(statistic.value);
   RemoveDeadCode(graph);
