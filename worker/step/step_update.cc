@@ -70,9 +70,10 @@ std::optional<GradientNorm> StepRunner::NewestNorm() const {
 absl::Status StepRunner::MoveStatistics(const ReducedWord& word) {
   if (statistics_ == nullptr) return absl::OkStatus();
   auto* means = reinterpret_cast<double*>(means_.on_host());
-  for (int slot = kFirstStatisticSlot; slot < slots_per_shard(); ++slot) {
+  const int slots = slots_per_shard();
+  for (int slot = kFirstStatisticSlot; slot < slots; ++slot) {
     double mean = 0;
-    for (int k = 0; k < config_.logical_shards; ++k) mean += DoubleOf(word.slots[k * slots_per_shard() + slot]);
+    for (int k = 0; k < config_.logical_shards; ++k) mean += DoubleOf(word.slots[k * slots + slot]);
     *means++ = mean / config_.logical_shards;
   }
   LS_RETURN_IF_ERROR(means_.ToDevice(plan_->stream(), 0, means_.size()));
