@@ -42,7 +42,7 @@ summarise() {
     }
     /^SKIPPED: / { passed -= 1; skipped += 1 }
     /^[0-9]+ passed, [0-9]+ failed/ { passed += $1; failed += $3; if ($5 != "") skipped += $5; seen = 1 }
-    END { if (!seen) failed += 1; printf "%d %d %d\n", passed, failed, skipped }' "$1"
+    END { if (!seen) failed += 1; printf "%d %d %d\n", passed, failed, skipped }' "$@"
 }
 
 list() {  # The labels of all test targets that match --only, GPU ones (tag) apart.
@@ -83,14 +83,18 @@ bazel test "${quiet[@]}" "${flags[@]}" --keep_going --test_output=errors "${targ
 
 passed=0 failed=0 skipped=${#skipped_targets[@]}
 for label in "${targets[@]}"; do
-  log="bazel-testlogs/${label#//}"
-  log="${log/://}/test.log"
-  if [ ! -f "$log" ]; then
+  logs="bazel-testlogs/${label#//}"
+  logs="${logs/://}"
+  # The newest, and with it those of the other shards; older ones may be of another number of shards.
+  log=$(ls -t "$logs"/test.log "$logs"/shard_*/test.log 2> /dev/null | head -n 1) || true
+  if [ -z "$log" ]; then
     echo "$label did not run"
     failed=$((failed + 1))
     continue
   fi
-  read -r p f s < <(summarise "$log")
+  case "$log" in */shard_*) log="$logs/shard_*_of_${log#*_of_}" ;; esac
+  # shellcheck disable=SC2086  # a pattern
+  read -r p f s < <(cat $log | summarise)
   # A binary may fail after its summary (a leak, a crash while exiting): the verdict is Bazel's.
   if [ "$f" = 0 ] && ! grep -qE "^$label .*PASSED" "$results"; then f=1; fi
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))

@@ -1,6 +1,7 @@
 // A chief that lives and does nothing, on real processes: one whose loop hangs is replaced, one that was stopped for a
 // while goes on with the generation that stepped on without it.
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,7 +31,8 @@ class ClogFile {
     reader_ = std::thread([this] {
       char buffer[1 << 16];
       while (!clogged_) {
-        if (read(fd_, buffer, sizeof buffer) <= 0) std::this_thread::yield();
+        pollfd written = {.fd = fd_, .events = POLLIN, .revents = 0};
+        if (poll(&written, 1, /*milliseconds=*/20) > 0 && read(fd_, buffer, sizeof buffer) <= 0) return;
       }
     });
   }
