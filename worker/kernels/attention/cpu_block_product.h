@@ -20,11 +20,7 @@ inline constexpr int64_t kTileRows = 8;
 inline constexpr int64_t kPanel = 32;
 
 // Rows of a left operand that a tile takes together.
-#if defined(__AVX512F__)
-inline constexpr int kRowsAtOnce = 8;
-#else
-inline constexpr int kRowsAtOnce = 4;
-#endif
+inline constexpr int kRowsAtOnce = kVector == 16 ? 8 : 4;
 
 // A right operand. `row` and `panel`: the distance in elements between rows and between panels of kPanel columns.
 struct RightOperand {

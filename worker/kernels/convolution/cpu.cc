@@ -130,11 +130,13 @@ void AddImage(const Gradient& g, const float* dy, const float* x, float* sums) {
   StoreVector(sum, LoadVector(sum) + ((added[0] + added[1]) + (added[2] + added[3])));
 }
 
-// Brings the planes of up to kVector channels into lanes. `to` has `columns` places in a row.
-void ToLanes(const float* planes, int64_t lanes, int64_t rows, int64_t width, int64_t columns, float* to) {
-  for (int64_t lane = 0; lane < lanes; ++lane) {
-    for (int64_t row = 0; row < rows; ++row) {
-      const float* from = planes + (lane * rows + row) * width;
+// Brings the first `height` rows and `width` columns of up to kVector planes into lanes. `to` has `columns` places in a
+// row.
+void ToLanes(const float* planes, const Spatial& plane, int64_t lanes, int64_t height, int64_t width, int64_t columns,
+             float* to) {
+  for (int64_t row = 0; row < height; ++row) {
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      const float* from = planes + (lane * plane[1] + row) * plane[2];
       float* into = to + row * columns * kVector + lane;
       for (int64_t i = 0; i < width; ++i) into[i * kVector] = from[i];
     }
@@ -143,20 +145,12 @@ void ToLanes(const float* planes, int64_t lanes, int64_t rows, int64_t width, in
 
 // Writes what the filters read of an image's planes of X behind the padding before them, which stays as it is.
 void PlaceX(const Gradient& g, const float* planes, int64_t lanes, float* to) {
-  const int64_t top = g.window.before[1], left = g.window.before[2];
-  const int64_t volume = g.x[1] * g.x[2];
-  const int64_t height = std::min(g.x[1], g.rows - top), width = std::min(g.x[2], g.columns - left);
-  for (int64_t row = 0; row < height; ++row) {
-    const float* from = planes + row * g.x[2];
-    const int64_t place = (row + top) * g.columns + left;
-    if (g.depthwise) {
-      for (int64_t lane = 0; lane < lanes; ++lane) {
-        for (int64_t i = 0; i < width; ++i) to[(place + i) * kVector + lane] = from[lane * volume + i];
-      }
-    } else {
-      std::copy_n(from, std::max<int64_t>(width, 0), to + place);
-    }
-  }
+  const int64_t height = std::min(g.x[1], g.rows - g.window.before[1]);
+  const int64_t width = std::min(g.x[2], g.columns - g.window.before[2]);
+  const int64_t first = g.window.before[1] * g.columns + g.window.before[2];
+  if (width <= 0) return;
+  if (g.depthwise) return ToLanes(planes, g.x, lanes, height, width, g.columns, to + first * kVector);
+  for (int64_t row = 0; row < height; ++row) std::copy_n(planes + row * g.x[2], width, to + first + row * g.columns);
 }
 
 // The sums of one part of the images, for one block of channels.
@@ -167,7 +161,7 @@ void SumPart(const HostCall& call, const Gradient& g, int64_t part, int64_t bloc
   std::fill_n(scratch, g.scratch, 0.0f);
   std::fill_n(sums, g.of_block, 0.0f);
   for (int64_t n = g.images * part / g.parts; n < g.images * (part + 1) / g.parts; ++n) {
-    ToLanes(call.in<float>(0) + (n * g.channels + first) * y_volume, lanes, g.y[1], g.y[2], g.y[2], scratch);
+    ToLanes(call.in<float>(0) + (n * g.channels + first) * y_volume, g.y, lanes, g.y[1], g.y[2], g.y[2], scratch);
     const int64_t x_plane = g.depthwise ? n * g.channels + first : n;
     PlaceX(g, call.in<float>(1) + x_plane * x_volume, lanes, x_lanes);
     if (g.depthwise) {
