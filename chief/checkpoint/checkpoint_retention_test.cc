@@ -88,6 +88,35 @@ TEST_CASE("checkpoint: a save that failed behind its rename does not push out th
   }
 }
 
+TEST_CASE("checkpoint: where a save fails at its record, the one before stays what the job goes on from",
+          "[checkpoint]") {
+  int failed = 0;
+  for (int64_t at = 0, done = 0; done == 0; ++at) {
+    INFO("the save of step 20 fails at operation " << at);
+    MemoryStorage storage;
+    const auto chief = SmallChief::Start(storage, /*keep_latest=*/1).value();
+    REQUIRE(chief->Save(SmallState(10)).ok());
+    storage.SetFaults({.at = {{at, StorageFaults::Kind::kIoError}}});
+    const bool saved = chief->Save(SmallState(20)).ok();
+    done = saved && storage.operations() <= at;
+    storage.SetFaults({});
+    if (saved) continue;
+    ++failed;
+
+    // Whatever is recorded next, for another reason.
+    std::vector<std::string> messages;
+    REQUIRE(chief->store->Record("something else").ok());
+    REQUIRE(chief->store->MakeRoom(messages).ok());
+    CHECK(absl::IsFailedPrecondition(chief->store->Change(CheckpointChange::kRemove, 10).status()));
+
+    REQUIRE(chief->store->accepted().contains("step-000000010"));
+    const auto reader = CheckpointReader::Open(storage, chief->store->PathOf("step-000000010"));
+    REQUIRE(reader.status() == absl::OkStatus());
+    CHECK(reader->VerifyContent() == absl::OkStatus());
+  }
+  CHECK(failed > 10);
+}
+
 TEST_CASE("checkpoint: a leftover that retention could not remove does not replace the same step, computed again",
           "[checkpoint]") {
   int left = 0;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -20,14 +21,17 @@ using Catch::Contains;
 class FailingFolder : public ForwardingStorage {
  public:
   FailingFolder(Storage& below, std::string folder) : ForwardingStorage(below), folder_(std::move(folder)) {}
+  void Mend() { mended_ = true; }
 
   absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(absl::string_view path) const override {
-    if (absl::StartsWith(path, folder_)) return absl::UnavailableError(absl::StrCat(path, ": Input/output error"));
+    if (!mended_ && absl::StartsWith(path, folder_))
+      return absl::UnavailableError(absl::StrCat(path, ": Input/output error"));
     return ForwardingStorage::OpenFile(path);
   }
 
  private:
   const std::string folder_;
+  bool mended_ = false;
 };
 
 // Opens its files, and fails to read the bytes of tensors.
@@ -107,6 +111,47 @@ TEST_CASE("recovery: an older checkpoint that cannot be read for now stops nothi
   CHECK(again->store->accepted().contains("step-000000010"));
   CHECK(again->log.head().live_size() == 5);
   CHECK(Names(storage, "set_aside").empty());
+}
+
+TEST_CASE("repair: an audited checkpoint that could not be read at the start is read when the job must go back to it",
+          "[checkpoint][rule22]") {
+  MemoryStorage storage;
+  {
+    auto chief = SmallChief::Start(storage, 9).value();
+    for (const int64_t step : {10, 20}) {
+      CommitInfo info = SmallCommit();
+      info.audited = step == 10;
+      REQUIRE(chief->store->Publish(StoreAll(*chief->hold, SmallState(step), 2).value(), info).ok());
+    }
+  }
+  FailingFolder failing(storage, "checkpoints/step-000000010/");
+  auto chief = SmallChief::Start(failing, 9).value();
+  REQUIRE(chief->store->accepted().size() == 1);
+  CHECK(chief->store->OldestAudited() == 10);
+  std::vector<std::string> messages;
+
+  SECTION("while it cannot be read, that is no verdict") {
+    CHECK(absl::IsUnavailable(chief->store->FindAudited(100, messages).status()));
+    failing.Mend();
+    CHECK(chief->store->FindAudited(100, messages).value() == "step-000000010");
+    CHECK(chief->store->accepted().at("step-000000010").verified);
+    CHECK(messages.empty());
+  }
+  SECTION("it was removed by hand") {
+    failing.Mend();
+    REQUIRE(storage.RemoveTree("checkpoints/step-000000010").ok());
+    CHECK(absl::IsDataLoss(chief->store->FindAudited(100, messages).status()));
+    CHECK(messages.size() == 1);
+  }
+  SECTION("it is damaged") {
+    failing.Mend();
+    const std::string file = GENERATE(as<std::string>(), "checkpoints/step-000000010/manifest.json",
+                                      "checkpoints/step-000000010/model-00001-of-00002.safetensors");
+    REQUIRE(storage.FlipBit(file, 300, 1).ok());
+    CHECK(absl::IsDataLoss(chief->store->FindAudited(100, messages).status()));
+    CHECK(Names(storage, "set_aside").size() == 1);
+    CHECK(chief->log.head().live_size() == 1);
+  }
 }
 
 TEST_CASE("recovery: a checkpoint that turns up and cannot be read does not keep the others from being saved",

@@ -34,6 +34,7 @@ ManifestStore::ManifestStore(TermHold& hold, JobLog& log, FoundCheckpoints found
       retention_(retention) {
   const std::string best = BestInLog();
   if (accepted_.contains(best)) best_ = best;
+  if (!accepted_.empty()) published_ = accepted_.rbegin()->first;
 }
 
 std::string ManifestStore::PathOf(const std::string& name) const {
@@ -229,9 +230,14 @@ absl::StatusOr<PublishedCheckpoint> ManifestStore::Publish(StoredShards shards, 
     accepted_[name] = {published.manifest, true, *placed};
   }
   published.path = PathOf(name);
-  published_ = name;
-  audit_floor_ = info.audit_floor;
-  LS_RETURN_IF_ERROR(Commit(absl::StrCat(name, " committed"), info.keep_step, published.messages));
+  const std::string published_before = std::exchange(published_, name);
+  const int64_t floor_before = std::exchange(audit_floor_, info.audit_floor);
+  if (absl::Status failed = Commit(absl::StrCat(name, " committed"), info.keep_step, published.messages);
+      !failed.ok()) {
+    published_ = published_before;
+    audit_floor_ = floor_before;
+    return failed;
+  }
   return published;
 }
 
@@ -271,6 +277,8 @@ absl::Status ManifestStore::Commit(absl::string_view what, int64_t keep_step, st
   const auto note = [&](absl::string_view task, const absl::Status& status) {
     if (!status.ok()) messages.push_back(absl::StrCat(task, ": ", status.message()));
   };
+  const std::string best_before = best_;
+  const bool unknown_before = best_unknown_;
   std::string best = best_;
   if (keep_step == 0) {
     best_.clear();
@@ -283,8 +291,13 @@ absl::Status ManifestStore::Commit(absl::string_view what, int64_t keep_step, st
     if (!best.empty()) best_unknown_ = false;
   }
   if (!best.empty()) best_ = best;
-  note("could not retire older checkpoints", Retire());
-  LS_RETURN_IF_ERROR(Record(what));
+  const absl::StatusOr<std::vector<std::string>> superfluous = Superfluous();
+  note("could not retire older checkpoints", superfluous.status());
+  if (absl::Status failed = RecordWithout(superfluous.value_or(std::vector<std::string>()), what); !failed.ok()) {
+    best_ = best_before;
+    best_unknown_ = unknown_before;
+    return failed;
+  }
   note("could not renew the hint `latest`",
        hold_.Replace(layout::kLatest, absl::StrCat(BaseName(PathOf(accepted_.rbegin()->first)), "\n")));
   if (keep_step != kKeepNamed && !best.empty()) note("could not renew the hint `best`", HintBest());

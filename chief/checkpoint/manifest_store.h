@@ -136,7 +136,7 @@ class ManifestStore {
   // stays where it is, and the log says why. Returns the new path. `why` is one word.
   absl::StatusOr<std::string> SetAside(absl::string_view base_name, absl::string_view why);
 
-  // The step of the oldest audited checkpoint; 0 also if there is none.
+  // The step of the oldest audited checkpoint that the log names; 0 also if there is none.
   int64_t OldestAudited() const;
   // The accepted and verified checkpoints, newest first, whose files a save may reuse. Valid until the next change.
   std::vector<FrozenSource> FrozenSources() const;
@@ -156,8 +156,9 @@ class ManifestStore {
 
   // The checkpoint to which a repair goes back (rule 22): the base name of the newest one of a step up to `found_at`
   // that is audited and verifies completely. A later one may descend from the difference, even if all that remained
-  // agreed on it. Checkpoints that do not verify are set aside. DataLoss: none is left. Else codes of the storage. A
-  // manifest of format version 1 is converted first (carry_over_manifest.h).
+  // agreed on it. Those that could not be read when this chief started are read again: an error of the storage proves
+  // nothing about them, and is returned. Checkpoints that do not verify are set aside. DataLoss: none is left. Else
+  // codes of the storage. A manifest of format version 1 is converted first (carry_over_manifest.h).
   absl::StatusOr<std::string> FindAudited(uint64_t found_at, std::vector<std::string>& messages);
   // Stops accepting checkpoints above `step`; the caller records that in the log. Returns the lowest of their steps; 0
   // if there is none.
@@ -199,11 +200,19 @@ class ManifestStore {
   absl::Status SettleUnknown(std::vector<std::string>& messages);
   // Whether an accepted checkpoint with this name is equal to `mine`; one of another lineage is set aside.
   absl::StatusOr<bool> SameIsThere(const Manifest& mine, std::vector<std::string>& messages);
-  // Marks the checkpoints that retention drops as retired. Keeps the newest ones, the best, and what a repair would
-  // need: the newest audited one and the newest audited one up to the audit floor, and for each of them, in a job that
-  // keeps the best, the best one of its history and the first one after that.
-  absl::Status Retire();
+  // The checkpoints that retention drops, oldest first. It keeps the newest ones, the one from which the job goes on,
+  // the best, and what a repair would need: the newest audited one and the newest audited one up to the audit floor,
+  // and for each of them, in a job that keeps the best, the best one of its history and the first one after that. Codes
+  // of the storage.
+  absl::StatusOr<std::vector<std::string>> Superfluous() const;
+  // As Record, with these checkpoints retired. After an error it is unknown whether the record counts, so they stay
+  // accepted and nothing removes them.
+  absl::Status RecordWithout(const std::vector<std::string>& names, absl::string_view what);
   std::set<std::string> NeededByRepair() const;
+  // Reads a checkpoint that could not be read when this chief started, and accepts it. Returns its name; empty: it is
+  // gone, damaged, or another one than the log names, which `messages` say. Codes of the storage. `unread`: a key of
+  // unread_.
+  absl::StatusOr<std::string> ReadAgain(const std::string& unread, std::vector<std::string>& messages);
   // Converts a manifest of format version 1 for FindAudited. DataLoss: the checkpoint is damaged.
   absl::Status CarryOver(const std::string& name);
   // Why an accepted checkpoint may not be removed; empty if it may.
@@ -240,8 +249,9 @@ class ManifestStore {
   std::optional<EvaluationRule> rule_;              // set if the job keeps the best
   std::string best_;                                // base name of the best, which retention keeps; empty: none
   std::set<std::string> postponed_;                 // names
-  // The name of the checkpoint that was published last. The job continues from it, so a newer one that counts although
-  // its save failed after the rename does not displace it.
+  // The name of the checkpoint from which the chief's core would go on: the newest one at the start, then the one that
+  // was published last, or that a repair went back to. One whose save failed after the rename may count, too, but the
+  // core does not know it, so it does not displace this one.
   std::string published_;
   bool best_unknown_ = false;  // there is a best checkpoint whose name was lost: retention removes nothing
 };

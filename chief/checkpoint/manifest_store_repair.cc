@@ -1,6 +1,7 @@
 // What an audit's repair asks of the checkpoints: one to go back to, and the newer ones out of the way.
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,10 +17,14 @@
 namespace lockstep::chief {
 
 int64_t ManifestStore::OldestAudited() const {
+  std::set<int64_t> steps;
   for (const auto& [name, checkpoint] : accepted_) {
-    if (IsAudited(checkpoint.manifest)) return checkpoint.manifest.step();
+    if (IsAudited(checkpoint.manifest)) steps.insert(checkpoint.manifest.step());
   }
-  return 0;
+  for (const auto& [name, live] : unread_) {
+    if (live.audited()) steps.insert(live.step());
+  }
+  return steps.empty() ? 0 : *steps.begin();
 }
 
 std::set<std::string> ManifestStore::NeededByRepair() const {
@@ -54,14 +59,57 @@ absl::Status ManifestStore::CarryOver(const std::string& name) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ManifestStore::FindAudited(uint64_t found_at, std::vector<std::string>& messages) {
-  std::vector<std::string> newest_first;
-  for (auto it = accepted_.rbegin(); it != accepted_.rend(); ++it) {
-    const Manifest& manifest = it->second.manifest;
-    const bool before = static_cast<uint64_t>(manifest.step()) <= found_at;
-    if (before && IsAudited(manifest)) newest_first.push_back(it->first);
+absl::StatusOr<std::string> ManifestStore::ReadAgain(const std::string& unread, std::vector<std::string>& messages) {
+  const LiveCheckpoint live = unread_.at(unread);
+  const absl::StatusOr<CheckpointReader> reader = CheckpointReader::Open(hold_.storage(), live.prefix());
+  if (absl::IsNotFound(reader.status())) {
+    // Of a directory that is not mounted for a moment nothing is there.
+    LS_RETURN_IF_ERROR(hold_.CheckSamePlace());
+    messages.push_back(std::string(reader.status().message()));
+    unread_.erase(unread);
+    return std::string();
   }
-  for (const std::string& name : newest_first) {
+  if (!reader.ok() && !IsDamage(reader.status())) return reader.status();
+  std::string name = layout::StepName(live.step());
+  AcceptedCheckpoint& accepted = accepted_[name];
+  accepted.path = live.prefix();
+  accepted.pinned = live.pinned();
+  unread_.erase(unread);
+  std::string objection(reader.status().message());
+  if (reader.ok()) {
+    accepted.manifest = reader->manifest();
+    const bool same =
+        IsStateOf(live.state_digest(), accepted.manifest) && live.lineage() == accepted.manifest.lineage();
+    if (same) return name;
+    objection =
+        absl::StrCat("it is another checkpoint than the one that ", hold_.storage().Describe(layout::kLog),
+                     " names: state digest ", accepted.manifest.state_digest(), " instead of ", live.state_digest());
+  }
+  LS_ASSIGN_OR_RETURN(const std::string to, SetAside(name, "bad"));
+  messages.push_back(absl::StrCat("set aside ", name, ": ", objection, ". It is now ", hold_.storage().Describe(to)));
+  return std::string();
+}
+
+absl::StatusOr<std::string> ManifestStore::FindAudited(uint64_t found_at, std::vector<std::string>& messages) {
+  const auto before = [found_at](int64_t step) { return static_cast<uint64_t>(step) <= found_at; };
+  struct Candidate {
+    std::string name;
+    bool unread = false;  // the name is a key of unread_
+  };
+  std::multimap<int64_t, Candidate> by_step;
+  for (const auto& [name, checkpoint] : accepted_) {
+    const Manifest& manifest = checkpoint.manifest;
+    if (before(manifest.step()) && IsAudited(manifest)) by_step.insert({manifest.step(), {name}});
+  }
+  for (const auto& [name, live] : unread_) {
+    if (before(live.step()) && live.audited()) by_step.insert({live.step(), {name, /*unread=*/true}});
+  }
+  for (auto candidate = by_step.rbegin(); candidate != by_step.rend(); ++candidate) {
+    std::string name = candidate->second.name;
+    if (candidate->second.unread) {
+      LS_ASSIGN_OR_RETURN(name, ReadAgain(name, messages));
+      if (name.empty()) continue;
+    }
     LS_ASSIGN_OR_RETURN(const bool good, StillGood(name, /*content=*/true, messages));
     if (!good) continue;
     const absl::Status carried = CarryOver(name);
@@ -90,6 +138,7 @@ int64_t ManifestStore::ForgetAbove(int64_t step) {
   }
   std::erase_if(unread_, [step](const auto& entry) { return entry.second.step() > step; });
   if (!best_.empty() && !accepted_.contains(best_)) best_.clear();
+  published_ = accepted_.empty() ? std::string() : accepted_.rbegin()->first;
   return first_step;
 }
 

@@ -14,8 +14,8 @@
 
 namespace lockstep::chief {
 
-absl::Status ManifestStore::Retire() {
-  if (best_unknown_) return absl::OkStatus();
+absl::StatusOr<std::vector<std::string>> ManifestStore::Superfluous() const {
+  if (best_unknown_) return std::vector<std::string>();
   LS_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, hold_.storage().List(layout::kCheckpoints));
   std::set<std::string> there;
   for (const DirectoryEntry& entry : entries) there.insert(entry.name);
@@ -29,11 +29,21 @@ absl::Status ManifestStore::Retire() {
                           .stands = there.contains(std::string(BaseName(PathOf(name)))),
                           .needed = checkpoint.pinned || name == best_ || name == published_ || needed.contains(name)});
   }
-  for (const std::string& name : ToRetire(candidates, retention_)) {
+  return ToRetire(candidates, retention_);
+}
+
+absl::Status ManifestStore::RecordWithout(const std::vector<std::string>& names, absl::string_view what) {
+  const std::set<std::string> retired_before = retired_;
+  AcceptedCheckpoints without;
+  for (const std::string& name : names) {
     retired_.emplace(BaseName(PathOf(name)));
-    accepted_.erase(name);
+    without.insert(accepted_.extract(name));
   }
-  return absl::OkStatus();
+  const absl::Status recorded = Record(what);
+  if (recorded.ok()) return recorded;
+  retired_ = retired_before;
+  accepted_.merge(without);
+  return recorded;
 }
 
 absl::Status ManifestStore::MakeRoom(std::vector<std::string>& messages) {
@@ -49,9 +59,9 @@ absl::Status ManifestStore::MakeRoom(std::vector<std::string>& messages) {
     messages.push_back(absl::StrCat(name, " was not read through: ", read.message()));
     Postpone(name);
   }
-  LS_RETURN_IF_ERROR(Retire());
-  if (retired_.empty()) return absl::OkStatus();
-  LS_RETURN_IF_ERROR(Record("room for a save"));
+  LS_ASSIGN_OR_RETURN(const std::vector<std::string> superfluous, Superfluous());
+  if (superfluous.empty() && retired_.empty()) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(RecordWithout(superfluous, "room for a save"));
   return RemoveRetired(messages);
 }
 
@@ -85,7 +95,9 @@ absl::Status ManifestStore::FreeName(const std::string& name) {
 
 std::string ManifestStore::WhyItStays(const std::string& name) const {
   if (accepted_.at(name).pinned) return "it is pinned: `lockstep checkpoint unpin` first";
-  if (name == accepted_.rbegin()->first) return "it is the newest one, from which the job goes on";
+  if (name == accepted_.rbegin()->first || name == published_) {
+    return "it is the newest one, from which the job goes on";
+  }
   if (name == best_ || best_unknown_) return "it is the best one, or may be: checkpoint.keep_best keeps that";
   if (NeededByRepair().contains(name))
     return "it is where the job would go back to if an audit found replicas to differ";
@@ -111,9 +123,7 @@ absl::StatusOr<std::string> ManifestStore::Change(CheckpointChange change, int64
   if (const std::string why = WhyItStays(name); !why.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(name, " is not removed: ", why));
   }
-  retired_.emplace(BaseName(PathOf(name)));
-  accepted_.erase(found);
-  LS_RETURN_IF_ERROR(Record(absl::StrCat(name, " removed by hand")));
+  LS_RETURN_IF_ERROR(RecordWithout({name}, absl::StrCat(name, " removed by hand")));
   std::vector<std::string> messages;
   const absl::Status removed = RemoveRetired(messages);
   if (!removed.ok()) messages.push_back(absl::StrCat("its files go later: ", removed.message()));
