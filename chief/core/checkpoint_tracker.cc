@@ -112,14 +112,13 @@ void CheckpointTracker::FrozenMissing(const FrozenShareMissing& event) {
 
 void CheckpointTracker::Broken(const ShareBroken& event, Outbox& out, Roster& roster) {
   Save* save = InStorage(event.snapshot);
-  if (save == nullptr || save->stage == Stage::kPublishing || event.share >= save->shares.size()) return;
+  if (save == nullptr || save->stage != Stage::kCollecting || event.share >= save->shares.size()) return;
   Share& share = save->shares[event.share];
+  if (share.stored) return;  // by another upload of it, whose bytes were all compared
   share.failed.insert(event.sender);
   if (event.wrong) share.wrong = event.message;
   if (share.asked != event.sender) return;  // the last bytes of one that died; another is at it
   share.asked = Incarnation();
-  share.stored = false;
-  if (save->stage == Stage::kStoring) save->stage = Stage::kCollecting;
   const Worker* const sender = roster.Find(event.sender);
   const std::string from = sender == nullptr ? "" : absl::StrCat(" from ", sender->name(), " on ", sender->host);
   out.Say(Level::kWarning, absl::StrCat("share ", event.share + 1, " of ", save->shares.size(), " of ",

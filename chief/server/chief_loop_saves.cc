@@ -77,13 +77,18 @@ void ChiefLoop::Perform(const StoreManifest& action) {
   ShowMarks();
   info.worker_stats_json = records_.EncodedStats(Now(), core_.View());
   commits_[action.snapshot] = std::move(info);
-  storage_.Post([this, action] {
-    const absl::StatusOr<std::string> digest = options_.store->FinishShards(action.snapshot);
+  // Until the storage's thread comes to it, the save may have been given up, and the snapshot may be saved anew.
+  storage_.Post([this, id = action.snapshot, save = options_.store->FindSave(action.snapshot)] {
+    const absl::StatusOr<std::string> digest = options_.store->FinishShards(id, save);
+    if (absl::IsCancelled(digest.status())) return;
     if (digest.ok()) {
-      Post(ManifestStored{action.snapshot, *digest}, true);
+      Post(ManifestStored{id, *digest}, true);
+    } else if (absl::IsFailedPrecondition(digest.status())) {
+      // A share that was told to be there came for an earlier save of the snapshot: it is sent again with the next one.
+      Post(StorageFailed{id, std::string(digest.status().message()), /*may_pass=*/true}, true);
     } else {
       // Every leaf was compared as it came in, so this is the storage's.
-      PostStorageFailure(action.snapshot, digest.status());
+      PostStorageFailure(id, digest.status());
     }
   });
 }

@@ -207,10 +207,12 @@ absl::Status JobStore::CheckShareComplete(const SnapshotId& id, uint32_t share) 
   return absl::AbortedError(absl::StrCat("the save was begun anew while share ", share, " came"));
 }
 
-absl::StatusOr<std::string> JobStore::FinishShards(const SnapshotId& id) {
-  LS_ASSIGN_OR_RETURN(const std::shared_ptr<ShardSink> sink, saves_.Sink(id));
+absl::StatusOr<std::string> JobStore::FinishShards(const SnapshotId& id, const std::shared_ptr<OpenSaves::Save>& save) {
+  const absl::StatusOr<std::shared_ptr<ShardSink>> sink = saves_.Sink(id, save);
+  if (absl::IsFailedPrecondition(sink.status())) return absl::CancelledError(sink.status().message());
+  LS_RETURN_IF_ERROR(sink.status());
   MutexLock lock(&mutex_);
-  LS_ASSIGN_OR_RETURN(StoredShards stored, sink->Finish());
+  LS_ASSIGN_OR_RETURN(StoredShards stored, (*sink)->Finish());
   std::string digest = stored.id.digest;
   stored_.insert_or_assign(id, std::move(stored));
   return digest;

@@ -98,8 +98,12 @@ class JobStore {
                                         absl::string_view tensor_digests, absl::string_view leaf_digests);
   // OK if the save that is open now has the whole share; Aborted if not.
   absl::Status CheckShareComplete(const SnapshotId& id, uint32_t share);
-  // Returns the digest of the state, computed from the stored bytes.
-  absl::StatusOr<std::string> FinishShards(const SnapshotId& id);
+  // The save of `id` that is open, for FinishShards; null if none is. Does not block on the storage.
+  std::shared_ptr<OpenSaves::Save> FindSave(const SnapshotId& id) { return saves_.Find(id); }
+  // Returns the digest of the state, computed from the stored bytes. Cancelled: `save` was null or is abandoned,
+  // whether or not the snapshot is being saved anew. FailedPrecondition: a share is missing. Else codes of the
+  // storage.
+  absl::StatusOr<std::string> FinishShards(const SnapshotId& id, const std::shared_ptr<OpenSaves::Save>& save);
   absl::StatusOr<PublishedCheckpoint> Publish(const SnapshotId& id, CommitInfo info);
   absl::StatusOr<PublishedCheckpoint> Amend(const SnapshotId& id, const EvaluationLedger& ledger, int64_t keep_step);
   // Returns the job to the newest audited checkpoint (rule 22). Durable once the log has the new lineage; after an

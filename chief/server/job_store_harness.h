@@ -164,7 +164,7 @@ checkpoint: {every: 10steps, keep_latest: 2, keep_best: true}
                         store.Receive(id, 0, 1, TensorDigestBytes(proof), LeafDigestBytes(proof)));
     LS_RETURN_IF_ERROR(receiver.Add(stream, Crc32c(stream)));
     LS_RETURN_IF_ERROR(receiver.End());
-    LS_RETURN_IF_ERROR(store.FinishShards(id).status());
+    LS_RETURN_IF_ERROR(store.FinishShards(id, store.FindSave(id)).status());
     CommitInfo info;
     info.kernel_plan = Sha256Hex(kPlan);
     info.evaluations = ledger;

@@ -36,13 +36,15 @@ void OpenSaves::Abandon(const std::shared_ptr<Save>& save) {
   if (save->sink != nullptr) save->sink->Abandon().IgnoreError();
 }
 
-absl::StatusOr<std::shared_ptr<ShardSink>> OpenSaves::Sink(const SnapshotId& id) {
-  std::shared_ptr<Save> save;
-  {
-    MutexLock lock(&mutex_);
-    const auto found = saves_.find(id);
-    if (found != saves_.end()) save = found->second;
-  }
+std::shared_ptr<OpenSaves::Save> OpenSaves::Find(const SnapshotId& id) {
+  MutexLock lock(&mutex_);
+  const auto found = saves_.find(id);
+  return found == saves_.end() ? nullptr : found->second;
+}
+
+absl::StatusOr<std::shared_ptr<ShardSink>> OpenSaves::Sink(const SnapshotId& id) { return Sink(id, Find(id)); }
+
+absl::StatusOr<std::shared_ptr<ShardSink>> OpenSaves::Sink(const SnapshotId& id, const std::shared_ptr<Save>& save) {
   const absl::Status not_open = absl::FailedPreconditionError(absl::StrCat("no save of ", id.ToString(), " is open"));
   if (save == nullptr) return not_open;
   MutexLock lock(&save->mutex);

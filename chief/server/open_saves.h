@@ -1,7 +1,8 @@
 // The saves that accept shares. The chief's loop opens and closes them without touching the storage; their files are
-// made by the thread that brings the first share, and removed by the one that abandons the save.
+// made by the thread that brings the first share, and removed by the one that abandons the save. A snapshot may be
+// saved several times, one after the other: each time is a Save of its own.
 //
-// Threading: thread-safe. Open and Close never wait for the storage; Sink and Abandon do.
+// Threading: thread-safe. Open, Close and Find never wait for the storage; the others do.
 #ifndef LOCKSTEP_CHIEF_SERVER_OPEN_SAVES_H_
 #define LOCKSTEP_CHIEF_SERVER_OPEN_SAVES_H_
 
@@ -28,6 +29,8 @@ class OpenSaves {
   explicit OpenSaves(MakeSink make_sink) : make_sink_(std::move(make_sink)) {}
 
   void Open(const SnapshotId& id, uint32_t shares);
+  // The save of this snapshot that is open; null if none is.
+  std::shared_ptr<Save> Find(const SnapshotId& id);
   // Removes a save, so that the same snapshot can be opened anew, and returns it to be abandoned; null if none is open.
   std::shared_ptr<Save> Close(const SnapshotId& id);
   // Deletes what was written; no share is accepted afterwards. `save` may be null.
@@ -36,6 +39,8 @@ class OpenSaves {
   // Returns the sink for the shares of this save. FailedPrecondition: no such save is open. Else codes of
   // ShardSink::Open; the next call tries again.
   absl::StatusOr<std::shared_ptr<ShardSink>> Sink(const SnapshotId& id);
+  // The same for `save`, which may be null; FailedPrecondition also if it was abandoned.
+  absl::StatusOr<std::shared_ptr<ShardSink>> Sink(const SnapshotId& id, const std::shared_ptr<Save>& save);
 
  private:
   const MakeSink make_sink_;

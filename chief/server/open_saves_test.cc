@@ -103,6 +103,21 @@ TEST_CASE("open saves: what was abandoned leaves no files and takes no shares", 
   CHECK(saves.Close(kId) == nullptr);
 }
 
+TEST_CASE("open saves: an order for a save that was given up is not carried out on the next one of the same snapshot",
+          "[server]") {
+  SavePlace place;
+  OpenSaves saves([&](const SnapshotId& id, uint32_t shares) { return place.MakeSink(id, shares); });
+  saves.Open(kId, 1);
+  const auto ordered = saves.Find(kId);
+  OpenSaves::Abandon(saves.Close(kId));
+  CHECK(saves.Find(kId) == nullptr);
+  saves.Open(kId, 1);
+
+  CHECK(absl::IsFailedPrecondition(saves.Sink(kId, ordered).status()));
+  CHECK(absl::IsFailedPrecondition(saves.Sink(kId, nullptr).status()));
+  CHECK(saves.Sink(kId, saves.Find(kId)).ok());
+}
+
 TEST_CASE("open saves: a disk that refused is asked again", "[server]") {
   SavePlace place;
   bool full = true;
