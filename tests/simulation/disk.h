@@ -78,7 +78,7 @@ class ChiefStore {
   // FailedPrecondition: no such save is open. Cancelled: the stream broke. DataLoss: the sender's bytes are not those
   // of the snapshot.
   virtual void TakeShare(const IncomingShare& share, Done done) = 0;
-  // Returns the digest of the stored state. FailedPrecondition: shares are missing.
+  // Returns the digest of the stored state. FailedPrecondition: shares are missing. Cancelled: the save was given up.
   virtual void FinishShares(const chief::StoreManifest& order, std::function<void(absl::StatusOr<Digest>)> done) = 0;
   // REQUIRES: FinishShares returned OK.
   virtual void Publish(const SnapshotId& id, Done done) = 0;
@@ -119,8 +119,14 @@ class Disk {
   size_t refused = 0;  // writes
   // The disk refuses every write: it is full, read-only or broken.
   bool refuses = false;
-  // The disk answers no call before this instant.
+  // The disk answers no call before this instant; it may be set back to the past.
   absl::Time stalls_until = absl::InfinitePast();
+
+  // Runs `action` inside the process when a call that begins now would be answered.
+  void Later(World& world, ProcessId process, std::function<void()> action) const;
+
+ private:
+  void OnceItMoves(World& world, ProcessId process, std::function<void()> action) const;
 };
 
 }  // namespace lockstep::simulation

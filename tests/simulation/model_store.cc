@@ -10,13 +10,6 @@ namespace lockstep::simulation {
 
 World& ModelStore::world() const { return *cluster_->world; }
 
-absl::Duration ModelStore::Delay() {
-  Random& random = world().random();
-  const absl::Duration stall = std::max(disk_->stalls_until - world().now(), absl::ZeroDuration());
-  return stall +
-         random.Between(absl::Microseconds(200), random.Chance(50) ? absl::Milliseconds(400) : absl::Milliseconds(8));
-}
-
 absl::Status ModelStore::CheckTerm() const {
   if (disk_->HasStaging(term_)) return absl::OkStatus();
   return absl::AbortedError(absl::StrCat("term ", disk_->highest_claim(), " has the job"));
@@ -37,7 +30,7 @@ void ModelStore::TakeOver(std::function<void(absl::StatusOr<TakenOver>)> done) {
 }
 
 void ModelStore::Continue(void (ModelStore::*part)()) {
-  After(Delay(), [this, part] {
+  Later([this, part] {
     if (!disk_->refuses) return (this->*part)();
     taken_over_(absl::ResourceExhaustedError("no space left"));
   });
@@ -118,7 +111,7 @@ void ModelStore::TakeShare(const IncomingShare& share, Done done) {
   };
   if (share.torn && saves_.count(share.snapshot) > 0) return done(absl::CancelledError("the stream broke"));
   if (!is_open()) return done(absl::FailedPreconditionError("no such save is open"));
-  After(Delay(), [this, share, is_open, done = std::move(done)] {
+  Later([this, share, is_open, done = std::move(done)] {
     // The save may have been abandoned and opened again, for another number of shares.
     if (!is_open()) return done(absl::FailedPreconditionError("no such save is open"));
     absl::Status taken = CheckTerm();
@@ -148,7 +141,7 @@ void ModelStore::FinishShares(const chief::StoreManifest& order, std::function<v
   }
   // Now and then a share has other bits than its sender meant, and no checksum on the way has noticed.
   if (world().random().Chance(10)) manifest.state.weights[world().random().Below(kWeights)] ^= 1;
-  After(Delay(), [this, manifest, done = std::move(done)] {
+  Later([this, manifest, done = std::move(done)] {
     if (absl::Status fenced = CheckTerm(); !fenced.ok()) return done(fenced);
     if (saves_.count(manifest.snapshot) == 0) return;
     if (absl::Status refused = Check(DiskWrite::kManifest); !refused.ok()) return done(refused);
@@ -162,10 +155,10 @@ void ModelStore::FinishShares(const chief::StoreManifest& order, std::function<v
 void ModelStore::Publish(const SnapshotId& id, Done done) {
   const Manifest manifest = manifests_[id];
   if (cluster_->on_commit) cluster_->on_commit(process_);
-  After(Delay(), [this, manifest, done = std::move(done)] {
+  Later([this, manifest, done = std::move(done)] {
     if (absl::Status refused = Check(DiskWrite::kPublish); !refused.ok()) return done(refused);
     if (disk_->Publish(term_, manifest) == ModelDisk::PublishResult::kFenced) return done(CheckTerm());
-    After(Delay(), [this, manifest, done] {
+    Later([this, manifest, done] {
       disk_->SyncPublished(manifest.snapshot);
       const Manifest* there = disk_->At(manifest.snapshot.step);
       if (there == nullptr) {  // lost when a machine went down: this one cannot make durable what is not there
@@ -185,7 +178,7 @@ void ModelStore::Publish(const SnapshotId& id, Done done) {
 }
 
 void ModelStore::Amend(const chief::AmendManifest& order, Done done) {
-  After(Delay(), [this, order, done = std::move(done)] {
+  Later([this, order, done = std::move(done)] {
     absl::Status amended = CheckTerm();
     if (amended.ok()) amended = Check(DiskWrite::kManifest);
     if (amended.ok() && world().random().Chance(5)) amended = absl::ResourceExhaustedError("no space left");
@@ -197,7 +190,7 @@ void ModelStore::Amend(const chief::AmendManifest& order, Done done) {
 // ---- plans, drains, the way back ------------------------------------------------------------------------------------
 
 void ModelStore::StorePlan(const chief::StorePlan& order, Done done) {
-  After(Delay(), [this, order, done = std::move(done)] {
+  Later([this, order, done = std::move(done)] {
     absl::Status stored = CheckTerm();
     if (stored.ok()) stored = Check(DiskWrite::kPlan);
     if (stored.ok()) disk_->plan = StoredPlan{order.plan_hash, order.plan, order.data_digest};
@@ -206,7 +199,7 @@ void ModelStore::StorePlan(const chief::StorePlan& order, Done done) {
 }
 
 void ModelStore::StoreDrains(const std::vector<chief::Drain>& drains, Done done) {
-  After(Delay(), [this, drains, done = std::move(done), number = ++drain_writes_] {
+  Later([this, drains, done = std::move(done), number = ++drain_writes_] {
     if (absl::Status fenced = CheckTerm(); !fenced.ok()) return done(fenced);
     const bool newest = number > drains_written_;
     drains_written_ = std::max(drains_written_, number);
@@ -219,14 +212,14 @@ void ModelStore::StoreDrains(const std::vector<chief::Drain>& drains, Done done)
 
 void ModelStore::Repair(const chief::RecordRepair& order,
                         std::function<void(absl::StatusOr<chief::RepairRecorded>)> done) {
-  After(Delay(), [this, order, done = std::move(done)] {
+  Later([this, order, done = std::move(done)] {
     absl::Status branched = CheckTerm();
     if (branched.ok()) branched = Check(DiskWrite::kRepair);
     if (!branched.ok()) return done(branched);
     if (disk_->BranchOff(order.lineage, order.found_at, order.hosts) == nullptr) {
       return done(absl::DataLossError("no audited checkpoint is left"));
     }
-    After(Delay(), [this, order, done] { SetAside(order, done); });
+    Later([this, order, done] { SetAside(order, done); });
   });
 }
 

@@ -50,8 +50,8 @@ class ModelStore final : public ChiefStore {
 
   World& world() const;
   void After(absl::Duration delay, std::function<void()> action) { world().After(process_, delay, std::move(action)); }
-  // The delay of a write, and of its consequence.
-  absl::Duration Delay();
+  // Runs `action` after the delay of a write, or of its consequence.
+  void Later(std::function<void()> action) { disk_->Later(world(), process_, std::move(action)); }
   // Runs the next part of a start, or starts over a second later if the disk refuses.
   void Continue(void (ModelStore::*part)());
   void Claim();

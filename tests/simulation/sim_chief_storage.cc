@@ -63,6 +63,7 @@ void SimChief::Perform(const chief::StoreManifest& action) {
       manifest_stored_.insert(id);
       return Step(chief::ManifestStored{id, *digest});
     }
+    if (absl::IsCancelled(digest.status())) return;  // the save was given up
     if (!absl::IsFailedPrecondition(digest.status())) return Failed(id, digest.status());
     if (saves_.count(id) == 0) return;
     cluster_->oracle->Violation(

@@ -218,6 +218,17 @@ void RealDisk::Committed(Term term, const SnapshotId& id, bool audited, const Ev
   CheckRetention(id, ledger);
 }
 
+bool RealDisk::NamesAuditedAfter(const CommitRecord& record, uint64_t step) const {
+  for (const LiveCheckpoint& live : record.live()) {
+    if (live.step() <= static_cast<int64_t>(step) || !live.audited()) continue;
+    const std::optional<StoredCheckpoint> there = Load(live);
+    if (!there.has_value() || JobLineage(there->snapshot.lineage) != JobLineage(lineage_)) continue;
+    cluster_->oracle->CheckState(live.prefix(), there->snapshot.lineage, there->state);
+    return true;
+  }
+  return false;
+}
+
 void RealDisk::CheckRetention(const SnapshotId& id, const EvaluationLedger& ledger) const {
   const CommitRecord record = NewestRecord();
   const auto is_live = [&record](uint64_t step) {
@@ -230,7 +241,9 @@ void RealDisk::CheckRetention(const SnapshotId& id, const EvaluationLedger& ledg
   check(id.step, "the newest checkpoint");
   const auto audited =
       std::find_if(commits_.rbegin(), commits_.rend(), [](const auto& commit) { return commit.second; });
-  if (audited != commits_.rend()) check(audited->first, "the newest audited checkpoint");
+  if (audited != commits_.rend() && !NamesAuditedAfter(record, audited->first)) {
+    check(audited->first, "the newest audited checkpoint");
+  }
   const bool keeps_best = cluster_->settings.policy.training.evaluation.keep_best;
   if (keeps_best && ledger.best_step > 0 && commits_.count(ledger.best_step) != 0)
     check(ledger.best_step, "the best checkpoint");

@@ -63,6 +63,9 @@ class RealDisk final : public Disk {
   void BeginJob();
   void BeforeParentSync(int64_t number);
   ObjectFault NextObjectFault();
+  // Whether a repair can go back to a checkpoint after `step` that no chief was told of: its save failed after the
+  // record was written.
+  bool NamesAuditedAfter(const CommitRecord& record, uint64_t step) const;
   // Checks that the log names what a repair, the best state or a restart would need.
   void CheckRetention(const SnapshotId& id, const EvaluationLedger& ledger) const;
 

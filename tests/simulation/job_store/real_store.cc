@@ -47,13 +47,6 @@ RealStore::RealStore(Cluster* cluster, RealDisk* disk, ProcessId process)
 
 World& RealStore::world() const { return *cluster_->world; }
 
-absl::Duration RealStore::Delay() {
-  Random& random = world().random();
-  const absl::Duration stall = std::max(disk_->stalls_until - world().now(), absl::ZeroDuration());
-  return stall +
-         random.Between(absl::Microseconds(200), random.Chance(50) ? absl::Milliseconds(400) : absl::Milliseconds(8));
-}
-
 // ---- calls, one after the other -------------------------------------------------------------------------------------
 
 template <typename Result>
@@ -65,7 +58,7 @@ void RealStore::Post(std::optional<DiskWrite> write, std::function<Result()> run
 
 void RealStore::Enqueue(Call call) {
   calls_.push_back(std::move(call));
-  if (calls_.size() == 1) After(Delay(), [this] { BeginNext(); });
+  if (calls_.size() == 1) Later([this] { BeginNext(); });
 }
 
 void RealStore::DrawFaults() {
@@ -86,7 +79,7 @@ void RealStore::DrawFaults() {
 }
 
 void RealStore::BeginNext() {
-  if (world().now() < disk_->stalls_until) return After(Delay(), [this] { BeginNext(); });
+  if (world().now() < disk_->stalls_until) return Later([this] { BeginNext(); });
   DrawFaults();
   disk_->Runs(&gate_);
   if (gate_.stops()) return Went(thread_.Begin(calls_.front().run));
@@ -101,7 +94,7 @@ void RealStore::Went(bool ended) {
     if (calls_.front().write == DiskWrite::kPublish && cluster_->on_commit) cluster_->on_commit(process_);
     if (cluster_->on_stop) cluster_->on_stop(process_);
     if (gate_.dead()) return;
-    return After(Delay(), [this] {
+    return Later([this] {
       disk_->Runs(&gate_);
       Went(thread_.Resume());
     });
@@ -111,7 +104,7 @@ void RealStore::Went(bool ended) {
   gate_.StopIn(0);
   gate_.FailIn(0);
   calls_.pop_front();
-  if (!calls_.empty()) After(Delay(), [this] { BeginNext(); });
+  if (!calls_.empty()) Later([this] { BeginNext(); });
   call.done();
 }
 
@@ -242,7 +235,11 @@ chief::CommitInfo RealStore::InfoOf(const chief::StoreManifest& order) const {
 void RealStore::FinishShares(const chief::StoreManifest& order, std::function<void(absl::StatusOr<Digest>)> done) {
   infos_[order.snapshot] = InfoOf(order);
   Post<absl::StatusOr<Digest>>(
-      DiskWrite::kManifest, [this, id = order.snapshot] { return Told(store_->FinishShards(id)); }, std::move(done));
+      DiskWrite::kManifest,
+      [this, id = order.snapshot, save = store_->FindSave(order.snapshot)] {
+        return Told(store_->FinishShards(id, save));
+      },
+      std::move(done));
 }
 
 void RealStore::Publish(const SnapshotId& id, Done done) {

@@ -56,8 +56,8 @@ class RealStore final : public ChiefStore {
 
   World& world() const;
   void After(absl::Duration delay, std::function<void()> action) { world().After(process_, delay, std::move(action)); }
-  // The delay until a call begins, and of one that has stopped.
-  absl::Duration Delay();
+  // Runs `action` when a call may begin, or go on after a stop.
+  void Later(std::function<void()> action) { disk_->Later(world(), process_, std::move(action)); }
   // Queues a call whose result is passed to `done`.
   template <typename Result>
   void Post(std::optional<DiskWrite> write, std::function<Result()> run, std::function<void(Result)> done);
