@@ -13,7 +13,6 @@
 #include "chief/warm_start/open_weights.h"
 #include "chief/warm_start/weight_source.h"
 #include "common/status/status_macros.h"
-#include "common/tensor/bf16.h"
 #include "common/tensor/half.h"
 
 namespace lockstep::chief {
@@ -84,15 +83,7 @@ absl::Status ReadAs(const WeightSource& source, size_t index, Tensor& out) {
   LS_RETURN_IF_ERROR(source.Read(index, CharsOf(narrow)));
   const auto* const bits = reinterpret_cast<const uint16_t*>(narrow.data());
   const absl::Span<float> wide = out.elements<float>();
-  for (size_t i = 0; i < wide.size(); ++i) {
-    if (there.dtype == DType::kF16) {
-      wide[i] = HalfToFloat(bits[i]);
-    } else {
-      Bf16 value;
-      value.bits = bits[i];
-      wide[i] = value;
-    }
-  }
+  for (size_t i = 0; i < wide.size(); ++i) wide[i] = WidenHalf(there.dtype, bits[i]);
   return absl::OkStatus();
 }
 

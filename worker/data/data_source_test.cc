@@ -120,6 +120,7 @@ TEST_CASE("data: npy arrays of every supported type and byte order", "[data]") {
   const std::vector<float> expected = {3, 4, 1, 2};
   CHECK(values(NpyBytes(NpyHeader("<f4", "(2, 2)"), Bytes<float>({1, 2, 3, 4}))) == expected);
   CHECK(values(NpyBytes(NpyHeader("<f8", "(2, 2)"), Bytes<double>({1, 2, 3, 4}))) == expected);
+  CHECK(values(NpyBytes(NpyHeader("<f2", "(2, 2)"), Bytes<uint16_t>({0x3c00, 0x4000, 0x4200, 0x4400}))) == expected);
   CHECK(values(NpyBytes(NpyHeader("|u1", "(2, 2)"), Bytes<uint8_t>({1, 2, 3, 4}))) == expected);
   CHECK(values(NpyBytes(NpyHeader("<i8", "(2, 2)"), Bytes<int64_t>({1, 2, 3, 4}))) == expected);
   CHECK(values(NpyBytes(NpyHeader("<u2", "(2, 2)"), Bytes<uint16_t>({1, 2, 3, 4}))) == expected);
@@ -183,7 +184,7 @@ TEST_CASE("data: a bad npy header is an error that names its place", "[data]") {
   };
   header("", "byte 10: npy header: a dictionary was expected");
   header("{'descr': '<f4', 'fortran_order': True, 'shape': (1,)}", "numpy.ascontiguousarray");
-  header("{'descr': '<f2', 'fortran_order': False, 'shape': (1,)}", "element type '<f2' is not supported");
+  header("{'descr': '<f3', 'fortran_order': False, 'shape': (1,)}", "element type '<f3' is not supported");
   header("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "not a structured one");
   header("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", "is not supported");
   header("{'descr': '|f4', 'fortran_order': False, 'shape': (1,)}", "is not supported");

@@ -28,7 +28,7 @@ absl::Status CheckIntegers(const StoredArray& array, absl::string_view what, abs
   absl::Status status;
   WithElementType(array.dtype, [&](auto tag) {
     using T = decltype(tag);
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (std::is_floating_point_v<NumberOf<T>>) {
       status = absl::InvalidArgumentError(absl::StrCat(array.path, ": ", what, " of ", DTypeName(array.dtype), ", ",
                                                        wanted, "; save them as integers"));
     } else {

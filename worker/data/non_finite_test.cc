@@ -47,6 +47,15 @@ TEST_CASE("data: infinities alone are told from NaNs, in float64 too", "[data]")
   CHECK(FindNonFinite(ArrayOf<double>(DType::kF64, {1, kNan}))->any_nan);
 }
 
+TEST_CASE("data: of float16 the bits are read, and the largest number is finite", "[data]") {
+  const auto found = FindNonFinite(ArrayOf<uint16_t>(DType::kF16, {0x7bff, 0x0001, 0xfc00, 0x7e00}));
+
+  REQUIRE(found.has_value());
+  CHECK(found->count == 2);
+  CHECK(found->any_nan);
+  CHECK_THAT(found->first, Contains("element 2 is -inf"));
+}
+
 TEST_CASE("data: finite numbers and integers of any bits are not found", "[data]") {
   CHECK_FALSE(FindNonFinite(ArrayOf<float>(DType::kF32, {0, -1, std::numeric_limits<float>::max()})).has_value());
   CHECK_FALSE(FindNonFinite(ArrayOf<int64_t>(DType::kI64, {-1, 0x7ff8000000000000})).has_value());

@@ -77,7 +77,7 @@ class HeaderParser {
       absl::string_view name;
       DType dtype;
     };
-    static constexpr std::array<Entry, 11> kTypes = {{{"b1", DType::kU8},
+    static constexpr std::array<Entry, 12> kTypes = {{{"b1", DType::kU8},
                                                       {"u1", DType::kU8},
                                                       {"i1", DType::kI8},
                                                       {"u2", DType::kU16},
@@ -86,6 +86,7 @@ class HeaderParser {
                                                       {"i4", DType::kI32},
                                                       {"u8", DType::kU64},
                                                       {"i8", DType::kI64},
+                                                      {"f2", DType::kF16},
                                                       {"f4", DType::kF32},
                                                       {"f8", DType::kF64}}};
     for (const Entry& entry : kTypes) {
@@ -96,8 +97,8 @@ class HeaderParser {
       header_.big_endian = text[0] == '>';
       return absl::OkStatus();
     }
-    return Fail(
-        absl::StrCat("element type '", text, "' is not supported; use bool, an integer type, float32 or float64"));
+    return Fail(absl::StrCat("element type '", text,
+                             "' is not supported; use bool, an integer type, float16, float32 or float64"));
   }
 
   absl::Status Dimensions() {

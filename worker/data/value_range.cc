@@ -23,14 +23,16 @@ ValueRange FindRange(const StoredArray& array) {
     using T = decltype(tag);
     const T* const elements = reinterpret_cast<const T*>(array.elements.get());
     const int64_t count = array.num_elements();
-    T lowest = std::numeric_limits<T>::max();
-    T highest = std::numeric_limits<T>::lowest();
+    using N = NumberOf<T>;
+    N lowest = std::numeric_limits<N>::max();
+    N highest = std::numeric_limits<N>::lowest();
     for (int64_t i = 0; i < count; ++i) {
-      if constexpr (std::is_floating_point_v<T>) {
-        if (!std::isfinite(elements[i])) continue;
+      const N element = elements[i];
+      if constexpr (std::is_floating_point_v<N>) {
+        if (!std::isfinite(element)) continue;
       }
-      lowest = std::min(lowest, elements[i]);
-      highest = std::max(highest, elements[i]);
+      lowest = std::min(lowest, element);
+      highest = std::max(highest, element);
     }
     if (lowest > highest) return;
     range.lowest = static_cast<double>(lowest);
