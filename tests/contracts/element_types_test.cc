@@ -94,6 +94,17 @@ TEMPLATE_TEST_CASE("element types: arithmetic, comparisons and casts", "[device]
   }
 }
 
+TEMPLATE_TEST_CASE("element types: casts of integers that nothing else computes with", "[device]", int16_t, uint16_t,
+                   uint32_t) {
+  const Tensor a = Numbers<TestType>({9, 52}, 1);
+
+  for (const DType to : {DType::kF32, DType::kI64, DType::kI32}) CheckSame(OpType::kCast, CastAttributes{to}, a);
+  const CastAttributes back{DTypeOf<TestType>()};
+  CheckSame(OpType::kCast, back, Numbers<float>({9, 52}, 2));
+  CheckSame(OpType::kCast, back, Numbers<int64_t>({9, 52}, 3));
+  CheckSame(OpType::kCast, back, Numbers<int32_t>({9, 52}, 4));
+}
+
 TEMPLATE_TEST_CASE("element types: functions of floating numbers, infinite ones and NaN too", "[device]", float,
                    double) {
   const Tensor a = Numbers<TestType>({9, 53}, 11);

@@ -82,6 +82,14 @@ TEST_CASE("casts: what does not fit comes to the nearest, integers keep their lo
         std::vector<int8_t>{44, 127, 127});
   CHECK(Run<float>(which, OpType::kCast, CastAttributes{DType::kF32}, std::vector<uint8_t>{0, 255}) ==
         std::vector<float>{0.0f, 255.0f});
+  CHECK(Run<uint16_t>(which, OpType::kCast, CastAttributes{DType::kU16}, x) ==
+        std::vector<uint16_t>{1, 0, 65535, 0, 65535, 0});
+  CHECK(Run<int16_t>(which, OpType::kCast, CastAttributes{DType::kI16}, std::vector<int32_t>{65537, -32769, -5}) ==
+        std::vector<int16_t>{1, 32767, -5});
+  CHECK(Run<uint32_t>(which, OpType::kCast, CastAttributes{DType::kU32}, std::vector<int64_t>{-1, 1LL << 32, 7}) ==
+        std::vector<uint32_t>{4294967295, 0, 7});
+  CHECK(Run<int64_t>(which, OpType::kCast, CastAttributes{DType::kI64}, std::vector<uint32_t>{4294967295, 3}) ==
+        std::vector<int64_t>{4294967295, 3});
 }
 
 }  // namespace

@@ -64,8 +64,14 @@ absl::StatusOr<std::vector<ValueInfo>> InferTest(const Node&, InputInfos inputs)
 
 absl::StatusOr<std::vector<ValueInfo>> InferCast(const Node& node, InputInfos inputs) {
   const DType from = inputs[0]->dtype;
+  const DType to = std::get<CastAttributes>(node.attributes).to;
+  if (IsRareInteger(from) || IsRareInteger(to)) {
+    if (CastsToRareInteger(from) || CastsToRareInteger(to)) return std::vector<ValueInfo>{{to, inputs[0]->shape}};
+    return absl::InvalidArgumentError(
+        absl::StrCat("X is ", DTypeName(from), ", which becomes ", DTypeName(to), " by way of F32, I32 or I64"));
+  }
   if (from != DType::kBool && from != DType::kBF16) LS_RETURN_IF_ERROR(CheckNumber(*inputs[0], "X"));
-  return std::vector<ValueInfo>{{std::get<CastAttributes>(node.attributes).to, inputs[0]->shape}};
+  return std::vector<ValueInfo>{{to, inputs[0]->shape}};
 }
 
 absl::StatusOr<std::vector<ValueInfo>> InferWhere(const Node&, InputInfos inputs) {

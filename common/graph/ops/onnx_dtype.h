@@ -19,9 +19,29 @@ struct OnnxDType {
 
 // The types that the op set computes with.
 inline constexpr OnnxDType kOnnxDTypes[] = {
-    {1, DType::kF32}, {2, DType::kU8},   {3, DType::kI8},   {6, DType::kI32},
-    {7, DType::kI64}, {9, DType::kBool}, {11, DType::kF64}, {16, DType::kBF16},
+    {1, DType::kF32},
+    {2, DType::kU8},
+    {3, DType::kI8},
+    {6, DType::kI32},
+    {7, DType::kI64},
+    {9, DType::kBool},
+    {11, DType::kF64},
+    {16, DType::kBF16},
+    // Of these only Cast computes; others move them.
+    {4, DType::kU16},
+    {5, DType::kI16},
+    {12, DType::kU32},
 };
+
+// Integers that Cast alone takes; it makes of them, and makes them of, F32, I32 and I64.
+constexpr bool IsRareInteger(DType dtype) {
+  return dtype == DType::kU16 || dtype == DType::kI16 || dtype == DType::kU32;
+}
+constexpr bool CastsToRareInteger(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kI32 || dtype == DType::kI64;
+}
+// The type that has all their numbers.
+constexpr DType WideInteger(DType rare) { return rare == DType::kU32 ? DType::kI64 : DType::kI32; }
 
 // InvalidArgument for a number that is not in kOnnxDTypes, and for BF16: the job's train.precision, not the model,
 // decides where BF16 is used.
@@ -35,7 +55,7 @@ inline absl::StatusOr<DType> DTypeFromOnnx(int64_t number) {
   }
   return absl::InvalidArgumentError(
       absl::StrCat("ONNX's element type number ", number,
-                   " is none that the op set computes with: BOOL, U8, I8, I32, I64, F32 and F64 are"));
+                   " is none that the op set computes with: BOOL, U8, I8, U16, I16, U32, I32, I64, F32 and F64 are"));
 }
 
 // REQUIRES: the type is in kOnnxDTypes.

@@ -87,17 +87,37 @@ HostFunction CastFrom(DType to) {
   }
 }
 
+template <typename From>
+HostFunction CastToRare(DType to) {
+  switch (to) {
+    case DType::kI16:
+      return Converted<From, int16_t>();
+    case DType::kU16:
+      return Converted<From, uint16_t>();
+    case DType::kU32:
+      return Converted<From, uint32_t>();
+    default:
+      return CastFrom<From>(to);
+  }
+}
+
 HostFunction CastOf(DType from, DType to) {
   switch (from) {
     case DType::kF32:
-      return CastFrom<float>(to);
+      return CastToRare<float>(to);
     case DType::kI64:
-      return CastFrom<int64_t>(to);
+      return CastToRare<int64_t>(to);
     case DType::kI32:
-      return CastFrom<int32_t>(to);
+      return CastToRare<int32_t>(to);
     case DType::kBool:
     case DType::kU8:
       return CastFrom<uint8_t>(to);
+    case DType::kI16:
+      return CastFrom<int16_t>(to);
+    case DType::kU16:
+      return CastFrom<uint16_t>(to);
+    case DType::kU32:
+      return CastFrom<uint32_t>(to);
     default:
       return nullptr;
   }

@@ -96,6 +96,42 @@ OwnFunction CastFrom(DType to) {
   return ForCastable(to, []<typename To>(Type<To>) -> OwnFunction { return {&Cast<From, To>, "map"}; });
 }
 
+// To or from I16, U16 or U32, which F32, I32 and I64 alone are cast from and to.
+template <typename Rare>
+OwnFunction CastRare(bool from_rare, DType other) {
+  const auto cast = [from_rare]<typename T>(Type<T>) -> OwnFunction {
+    if (from_rare) return {&Cast<Rare, T>, "map"};
+    return {&Cast<T, Rare>, "map"};
+  };
+  switch (other) {
+    case DType::kF32:
+      return cast(Type<float>());
+    case DType::kI32:
+      return cast(Type<int32_t>());
+    case DType::kI64:
+      return cast(Type<int64_t>());
+    default:
+      return {.refusal = kOtherType};
+  }
+}
+
+OwnFunction OwnCast(DType from, DType to) {
+  for (const bool from_rare : {true, false}) {
+    const DType other = from_rare ? to : from;
+    switch (from_rare ? from : to) {
+      case DType::kI16:
+        return CastRare<int16_t>(from_rare, other);
+      case DType::kU16:
+        return CastRare<uint16_t>(from_rare, other);
+      case DType::kU32:
+        return CastRare<uint32_t>(from_rare, other);
+      default:
+        break;
+    }
+  }
+  return ForCastable(from, [to]<typename From>(Type<From>) { return CastFrom<From>(to); });
+}
+
 OwnFunction OwnComparison(const KernelRequest& request) {
   if (!FitsTwo(request)) return {.refusal = kManyDimensions};
   switch (request.node->op) {
@@ -138,10 +174,8 @@ OwnFunction OwnLogic(const KernelRequest& request) {
       return ForFloating(from, []<typename T>(Type<T>) -> OwnFunction { return {&IsNan<T>, "map"}; });
     case OpType::kIsInf:
       return ForFloating(from, []<typename T>(Type<T>) -> OwnFunction { return {&IsInf<T>, "map"}; });
-    case OpType::kCast: {
-      const DType to = request.outputs[0].dtype;
-      return ForCastable(from, [to]<typename From>(Type<From>) { return CastFrom<From>(to); });
-    }
+    case OpType::kCast:
+      return OwnCast(from, request.outputs[0].dtype);
     default:
       return {};
   }

@@ -39,12 +39,35 @@ HostFunction ForCastable(DType dtype, Make make) {
   return dtype == DType::kBF16 ? make.template operator()<Bf16>() : ForNumberOrBool(dtype, make);
 }
 
+// I16, U16 and U32, and what they are cast from and to.
+template <typename Make>
+HostFunction ForRareInteger(DType dtype, Make make) {
+  return dtype == DType::kI16   ? make.template operator()<int16_t>()
+         : dtype == DType::kU16 ? make.template operator()<uint16_t>()
+         : dtype == DType::kU32 ? make.template operator()<uint32_t>()
+                                : nullptr;
+}
+template <typename Make>
+HostFunction ForItsPartner(DType dtype, Make make) {
+  return dtype == DType::kF32   ? make.template operator()<float>()
+         : dtype == DType::kI32 ? make.template operator()<int32_t>()
+         : dtype == DType::kI64 ? make.template operator()<int64_t>()
+                                : nullptr;
+}
+
+template <typename From, typename To>
+HostFunction Converted() {
+  return [](const HostCall& call) { Unary<From, To>(call, [](From x) { return Convert<From, To>(x); }); };
+}
+
 HostFunction CastFunction(DType from, DType to) {
-  return ForCastable(from, [to]<typename From>() {
-    return ForCastable(to, []<typename To>() -> HostFunction {
-      return [](const HostCall& call) { Unary<From, To>(call, [](From x) { return Convert<From, To>(x); }); };
-    });
-  });
+  const HostFunction of_rare = ForRareInteger(
+      from, [to]<typename From>() { return ForItsPartner(to, []<typename To>() { return Converted<From, To>(); }); });
+  const HostFunction to_rare = ForRareInteger(
+      to, [from]<typename To>() { return ForItsPartner(from, []<typename From>() { return Converted<From, To>(); }); });
+  if (of_rare != nullptr || to_rare != nullptr) return of_rare != nullptr ? of_rare : to_rare;
+  return ForCastable(
+      from, [to]<typename From>() { return ForCastable(to, []<typename To>() { return Converted<From, To>(); }); });
 }
 
 // T is any type of the size of an element.
