@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/graph/graph_editor.h"
@@ -18,6 +19,7 @@
 #include "common/graph/onnx/signature.h"
 #include "common/graph/ops/schema.h"
 #include "common/status/status_macros.h"
+#include "common/tensor/half.h"
 
 namespace lockstep {
 namespace {
@@ -78,6 +80,7 @@ absl::StatusOr<ImportedModel> OnnxImporter::Run() {
   LS_RETURN_IF_ERROR(AddInputs());
   LS_RETURN_IF_ERROR(AddNodes());
   LS_RETURN_IF_ERROR(AddOutputs());
+  WarnOfHalves();
   if (options_.trainable) LS_RETURN_IF_ERROR(AddMoves());
   Finish();
   if (options_.trainable) {
@@ -165,11 +168,8 @@ absl::Status OnnxImporter::AddInput(const onnx::ValueInfoProto& input) {
   if (input.name().empty()) return absl::InvalidArgumentError("has no name");
   if (values_.count(input.name()) != 0) return absl::InvalidArgumentError("is listed twice");
   if (!input.type().has_tensor_type()) return absl::UnimplementedError("is a sequence, a map or an optional value");
-  LS_ASSIGN_OR_RETURN(const DType dtype, TensorTypeFromOnnx(input.type().tensor_type().elem_type()));
-  if (dtype == DType::kBF16) {
-    return absl::InvalidArgumentError(
-        "is BF16. Export the model in float32, without autocast, and set train.precision");
-  }
+  LS_ASSIGN_OR_RETURN(DType dtype, TensorTypeFromOnnx(input.type().tensor_type().elem_type()));
+  dtype = HeldAs(dtype);
   Shape shape;
   bool has_batch = false;
   for (const onnx::DimensionProto& dim : input.type().tensor_type().shape().dim()) {
@@ -200,7 +200,7 @@ absl::Status OnnxImporter::AddInput(const onnx::ValueInfoProto& input) {
   Value value{nullptr, nullptr, input.name(), {}, false};
   if (options_.known_inputs != nullptr) {
     const auto known = options_.known_inputs->find(input.name());
-    if (known != options_.known_inputs->end()) value.known = std::make_shared<Tensor>(known->second.Clone());
+    if (known != options_.known_inputs->end()) value.known = std::make_shared<Tensor>(Widened(known->second));
   }
   values_.emplace(input.name(), std::move(value));
   return absl::OkStatus();
@@ -236,6 +236,26 @@ absl::Status OnnxImporter::AddVariable(const std::string& name, VariableKind kin
   return absl::OkStatus();
 }
 
+DType OnnxImporter::HeldAs(DType dtype) {
+  if (!IsHalf(dtype)) return dtype;
+  halves_.emplace(DTypeName(dtype));
+  return DType::kF32;
+}
+
+absl::StatusOr<Tensor> OnnxImporter::ReadTensor(const onnx::TensorProto& message) {
+  LS_ASSIGN_OR_RETURN(Tensor tensor, ReadOnnxTensor(message, folder_));
+  if (HeldAs(tensor.dtype()) == tensor.dtype()) return tensor;
+  return Widened(tensor);
+}
+
+void OnnxImporter::WarnOfHalves() {
+  if (halves_.empty()) return;
+  model_.warnings.push_back(
+      absl::StrCat("the model has values of ", absl::StrJoin(halves_, " and "),
+                   ": all of it is computed, and its parameters are kept, in float32, without the roundings. ",
+                   "`train.precision: bf16` makes training faster"));
+}
+
 absl::StatusOr<const OnnxImporter::Value*> OnnxImporter::Find(const std::string& name) {
   if (const auto found = values_.find(name); found != values_.end()) return &found->second;
   const auto initializer = initializers_.find(name);
@@ -243,7 +263,7 @@ absl::StatusOr<const OnnxImporter::Value*> OnnxImporter::Find(const std::string&
     return absl::InvalidArgumentError(absl::StrCat(
         "reads '", name, "', which nothing before it gives: an initialiser is missing, or the nodes form a cycle"));
   }
-  LS_ASSIGN_OR_RETURN(Tensor tensor, ReadOnnxTensor(*initializer->second.message, folder_));
+  LS_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(*initializer->second.message));
   if (initializer->second.parameter) {
     LS_RETURN_IF_ERROR(AddVariable(name, VariableKind::kParameter, std::move(tensor)));
   } else if (moves_.count(name) != 0) {
@@ -264,7 +284,7 @@ absl::StatusOr<ValueInfo> OnnxImporter::InfoOf(const std::string& name) {
 absl::StatusOr<const Tensor*> OnnxImporter::KnownElements(const std::string& name) {
   const auto initializer = initializers_.find(name);
   if (initializer != initializers_.end() && values_.count(name) == 0 && moves_.count(name) == 0) {
-    LS_ASSIGN_OR_RETURN(Tensor tensor, ReadOnnxTensor(*initializer->second.message, folder_));
+    LS_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(*initializer->second.message));
     Define(name, std::move(tensor));
   }
   LS_ASSIGN_OR_RETURN(const Value* value, Find(name));

@@ -137,7 +137,7 @@ absl::Status OnnxImporter::AddMove(const std::string& buffer, const std::string&
   if (variable != variables.end()) {
     variable->kind = VariableKind::kStatistic;
   } else if (const auto initializer = initializers_.find(buffer); initializer != initializers_.end()) {
-    LS_ASSIGN_OR_RETURN(Tensor tensor, ReadOnnxTensor(*initializer->second.message, folder_));
+    LS_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(*initializer->second.message));
     LS_RETURN_IF_ERROR(AddVariable(buffer, VariableKind::kStatistic, std::move(tensor)));
   } else {
     // Nobody reads what it was before, so the file does not hold it: zeros, until the first step.

@@ -174,7 +174,7 @@ absl::Status OnnxImporter::ReadBatchNormalization(Call& call) {
       return absl::UnimplementedError(
           absl::StrCat("its statistic '", inputs[i], "' is no initialiser of its own: it cannot be trained"));
     }
-    LS_ASSIGN_OR_RETURN(Tensor tensor, ReadOnnxTensor(*initializer->second.message, folder_));
+    LS_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(*initializer->second.message));
     const VariableKind kind = trains ? VariableKind::kStatistic : VariableKind::kFrozen;
     LS_RETURN_IF_ERROR(AddVariable(inputs[i], kind, std::move(tensor)));
     statistics_.insert(inputs[i]);
