@@ -87,6 +87,8 @@ class ChiefStore {
                       std::function<void(absl::StatusOr<chief::RepairRecorded>)> done) = 0;
   // Reads a state for `readers` workers, each of which receives a share.
   virtual void Read(const SnapshotId& id, uint32_t readers, std::function<void(std::optional<ReplicaState>)> done) = 0;
+  // Somebody asks this chief to pin, unpin or remove a checkpoint that the log names. The model has no such requests.
+  virtual void ChangeByHand(Random&) {}
   // The chief ends with `code`; `done` receives the code with which it really ends: 76 if it was succeeded.
   virtual void End(int code, std::function<void(int)> done) = 0;
 

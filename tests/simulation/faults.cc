@@ -11,11 +11,12 @@ namespace lockstep::simulation {
 namespace {
 
 constexpr const char* kNames[] = {
-    "kill worker",    "terminate worker", "pause worker", "kill chief",     "pause chief",      "pause chief at commit",
-    "break session",  "break group",      "block",        "stop job",       "kill all workers", "fill disk",
-    "stall disk",     "cut hosts",        "cut channel",  "refuse connect", "hang worker",      "hang chief",
-    "cannot prepare", "no peers",         "report error", "crash worker",   "flip bit",         "drain",
-    "bad host",       "refuse a write"};
+    "kill worker",           "terminate worker", "pause worker", "kill chief",     "pause chief",
+    "pause chief at commit", "break session",    "break group",  "block",          "stop job",
+    "kill all workers",      "fill disk",        "stall disk",   "cut hosts",      "cut channel",
+    "refuse connect",        "hang worker",      "hang chief",   "cannot prepare", "no peers",
+    "report error",          "crash worker",     "flip bit",     "drain",          "bad host",
+    "refuse a write",        "change by hand"};
 static_assert(std::size(kNames) == kFaultKinds);
 
 }  // namespace
@@ -77,6 +78,8 @@ void Faults::Inject(FaultKind kind, Random& random) {
       cluster_->disk->refuses_once.insert(static_cast<DiskWrite>(random.Below(kDiskWrites)));
       return;
     }
+    case FaultKind::kByHand:
+      return ChangeByHand(random);
     case FaultKind::kPauseWorker:
     case FaultKind::kHangWorker:
     case FaultKind::kCannotPrepare:
@@ -141,6 +144,12 @@ void Faults::Drain(Random& random) {
   const absl::Duration time = random.Between(absl::Milliseconds(100), absl::Seconds(random.Chance(500) ? 4 : 30));
   Say(absl::StrCat(target, " is drained for ", absl::FormatDuration(time), ", within ", absl::FormatDuration(within)));
   cluster_->Drain(target, within, time);
+}
+
+void Faults::ChangeByHand(Random random) {
+  SimChief* chief = cluster_->chief();
+  if (!cluster_->world->alive(chief->process()) || !chief->listening()) return;
+  cluster_->world->After(chief->process(), absl::ZeroDuration(), [chief, random] { chief->ChangeByHand(random); });
 }
 
 void Faults::BadHost(HostId host, int crashes, Random random) {

@@ -42,9 +42,10 @@ enum class FaultKind : uint8_t {
   kDrain,       // a worker or a host is drained, perhaps for a time
   kBadHost,     // its processes crash again and again
   kRefuseOnce,  // the disk refuses one write of a kind
+  kByHand,      // somebody pins, unpins or removes a checkpoint
 };
 inline constexpr size_t kSwarmKinds = static_cast<size_t>(FaultKind::kCrashWorker) + 1;
-inline constexpr size_t kFaultKinds = static_cast<size_t>(FaultKind::kRefuseOnce) + 1;
+inline constexpr size_t kFaultKinds = static_cast<size_t>(FaultKind::kByHand) + 1;
 const char* NameOf(FaultKind kind);
 
 class Faults {
@@ -96,6 +97,7 @@ class Faults {
   void CannotPrepare(int slot, Random& random);
   void FlipBit(Random& random);
   void Drain(Random& random);
+  void ChangeByHand(Random random);
   void BadHost(HostId host, int crashes, Random random);
 
   Cluster* cluster_;

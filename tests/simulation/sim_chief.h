@@ -54,6 +54,7 @@ class SimChief {
   void AskStop(bool whole);
   // `lockstep drain`. `target`: a worker's name or a host's.
   void AskDrain(const std::string& target, bool undo, absl::Duration within);
+  void ChangeByHand(Random random) { store_->ChangeByHand(random); }
   // kKnown: this chief enforces the drain of `target`, or is about to store it; kStoredOnly: only its successor would.
   // REQUIRES: listening().
   enum class DrainStatus : uint8_t { kNone, kKnown, kStoredOnly };

@@ -186,12 +186,14 @@ void RealDisk::TookOver(const TakenOver& found) {
   // Also one that its chief was never told of.
   const std::optional<StoredCheckpoint> there = FindAt(newest.step);
   commits_[newest.step] = there.has_value() && there->audited;
+  CheckNeeded(NewestRecord());
 }
 
 void RealDisk::WentBack(const Lineage& lineage, const SnapshotId& checkpoint) {
   if (lineage == lineage_) return;
   lineage_ = lineage;
   commits_.erase(commits_.upper_bound(checkpoint.step), commits_.end());
+  pinned_.erase(pinned_.upper_bound(checkpoint.step), pinned_.end());
   newest_found_ = std::min(newest_found_, static_cast<int64_t>(checkpoint.step));
   const std::optional<StoredCheckpoint> there = FindAt(checkpoint.step);
   if (!there.has_value()) {
@@ -218,6 +220,15 @@ void RealDisk::Committed(Term term, const SnapshotId& id, bool audited, const Ev
   CheckRetention(id, ledger);
 }
 
+namespace {
+
+bool IsLive(const CommitRecord& record, uint64_t step) {
+  return std::any_of(record.live().begin(), record.live().end(),
+                     [step](const auto& live) { return live.step() == static_cast<int64_t>(step); });
+}
+
+}  // namespace
+
 bool RealDisk::NamesAuditedAfter(const CommitRecord& record, uint64_t step) const {
   for (const LiveCheckpoint& live : record.live()) {
     if (live.step() <= static_cast<int64_t>(step) || !live.audited()) continue;
@@ -229,24 +240,49 @@ bool RealDisk::NamesAuditedAfter(const CommitRecord& record, uint64_t step) cons
   return false;
 }
 
-void RealDisk::CheckRetention(const SnapshotId& id, const EvaluationLedger& ledger) const {
-  const CommitRecord record = NewestRecord();
-  const auto is_live = [&record](uint64_t step) {
-    return std::any_of(record.live().begin(), record.live().end(),
-                       [step](const auto& live) { return live.step() == static_cast<int64_t>(step); });
-  };
+void RealDisk::CheckNeeded(const CommitRecord& record) const {
   const auto check = [&](uint64_t step, const char* what) {
-    if (!is_live(step)) cluster_->oracle->Violation(absl::StrCat(what, ", step ", step, ", is not in the log"));
+    if (!IsLive(record, step)) cluster_->oracle->Violation(absl::StrCat(what, ", step ", step, ", is not in the log"));
   };
-  check(id.step, "the newest checkpoint");
   const auto audited =
       std::find_if(commits_.rbegin(), commits_.rend(), [](const auto& commit) { return commit.second; });
   if (audited != commits_.rend() && !NamesAuditedAfter(record, audited->first)) {
     check(audited->first, "the newest audited checkpoint");
   }
+  for (const uint64_t step : pinned_) check(step, "a pinned checkpoint");
+}
+
+void RealDisk::CheckRetention(const SnapshotId& id, const EvaluationLedger& ledger) const {
+  const CommitRecord record = NewestRecord();
+  const auto check = [&](uint64_t step, const char* what) {
+    if (!IsLive(record, step)) cluster_->oracle->Violation(absl::StrCat(what, ", step ", step, ", is not in the log"));
+  };
+  check(id.step, "the newest checkpoint");
+  CheckNeeded(record);
   const bool keeps_best = cluster_->settings.policy.training.evaluation.keep_best;
   if (keeps_best && ledger.best_step > 0 && commits_.count(ledger.best_step) != 0)
     check(ledger.best_step, "the best checkpoint");
+}
+
+std::vector<uint64_t> RealDisk::LiveSteps() const {
+  std::vector<uint64_t> steps;
+  for (const LiveCheckpoint& live : NewestRecord().live()) steps.push_back(static_cast<uint64_t>(live.step()));
+  return steps;
+}
+
+void RealDisk::Changed(Term term, chief::CheckpointChange change, uint64_t step) {
+  if (term < newest_scan_) return;  // it had its answer late
+  cluster_->Cover("a checkpoint is pinned, unpinned or removed by hand");
+  const CommitRecord record = NewestRecord();
+  if (change == chief::CheckpointChange::kPin) pinned_.insert(step);
+  if (change == chief::CheckpointChange::kRemove) {
+    commits_.erase(step);
+    if (IsLive(record, step)) cluster_->oracle->Violation(absl::StrCat("step ", step, " is removed, and in the log"));
+    if (!commits_.empty() && !IsLive(record, commits_.rbegin()->first)) {
+      cluster_->oracle->Violation(absl::StrCat("with step ", step, " the newest checkpoint left the log"));
+    }
+  }
+  CheckNeeded(record);
 }
 
 }  // namespace lockstep::simulation

@@ -10,9 +10,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "chief/checkpoint/checkpoint_reader.h"
+#include "chief/checkpoint/manifest_store.h"
 #include "chief/server/job_setup.h"
 #include "common/job_place/job_place.h"
 #include "common/object_store/memory_object_store.h"
@@ -57,6 +59,13 @@ class RealDisk final : public Disk {
   // The storage reported to a chief that `id` is committed.
   void Committed(Term term, const SnapshotId& id, bool audited, const EvaluationLedger& ledger);
 
+  // The steps of the checkpoints that the log names.
+  std::vector<uint64_t> LiveSteps() const;
+  // Somebody asks for a change of this checkpoint: until it is done, nobody knows whether it is pinned.
+  void Changes(uint64_t step) { pinned_.erase(step); }
+  // The storage reported to a chief that the change is done.
+  void Changed(Term term, chief::CheckpointChange change, uint64_t step);
+
  private:
   CommitRecord NewestRecord() const;
   std::optional<StoredCheckpoint> Load(const LiveCheckpoint& live) const;
@@ -66,8 +75,9 @@ class RealDisk final : public Disk {
   // Whether a repair can go back to a checkpoint after `step` that no chief was told of: its save failed after the
   // record was written.
   bool NamesAuditedAfter(const CommitRecord& record, uint64_t step) const;
-  // Checks that the log names what a repair, the best state or a restart would need.
+  // Checks that the log names what a repair, the best state or a restart would need, and what is pinned.
   void CheckRetention(const SnapshotId& id, const EvaluationLedger& ledger) const;
+  void CheckNeeded(const CommitRecord& record) const;
 
   Cluster* cluster_;
   Random random_;
@@ -84,6 +94,7 @@ class RealDisk final : public Disk {
   Term newest_scan_ = 0;
   int64_t newest_found_ = -1;         // by that scan
   std::map<uint64_t, bool> commits_;  // of the job's history: by step, whether it is audited
+  std::set<uint64_t> pinned_;         // steps of checkpoints that are pinned for certain
 };
 
 }  // namespace lockstep::simulation

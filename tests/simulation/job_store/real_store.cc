@@ -260,6 +260,20 @@ void RealStore::Amend(const chief::AmendManifest& order, Done done) {
       std::move(done));
 }
 
+void RealStore::ChangeByHand(Random& random) {
+  const std::vector<uint64_t> steps = disk_->LiveSteps();
+  if (store_ == nullptr || steps.empty()) return;
+  const uint64_t step = steps[random.Below(steps.size())];
+  const auto change = static_cast<chief::CheckpointChange>(random.Below(3));
+  disk_->Changes(step);
+  Post<absl::Status>(
+      DiskWrite::kManifest,
+      [this, change, step] { return Told(store_->ChangeCheckpoint(change, static_cast<int64_t>(step)).status()); },
+      [this, change, step](const absl::Status& changed) {
+        if (changed.ok()) disk_->Changed(store_->recovered().term, change, step);
+      });
+}
+
 // ---- plans, drains, the way back, what workers fetch ----------------------------------------------------------------
 
 void RealStore::StorePlan(const chief::StorePlan& order, Done done) {

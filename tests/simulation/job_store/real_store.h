@@ -44,6 +44,7 @@ class RealStore final : public ChiefStore {
   void Repair(const chief::RecordRepair& order,
               std::function<void(absl::StatusOr<chief::RepairRecorded>)> done) override;
   void Read(const SnapshotId& id, uint32_t readers, std::function<void(std::optional<ReplicaState>)> done) override;
+  void ChangeByHand(Random& random) override;
   void End(int code, std::function<void(int)> done) override;
   void Die() override;
 
