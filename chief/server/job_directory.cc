@@ -221,7 +221,7 @@ void LookAtBucket(const JobReading& job, const PreparedJob* prepared, const std:
 }  // namespace
 
 absl::Status CheckWritable(const std::string& directory) {
-  LS_RETURN_IF_ERROR(RefuseOtherUrl(directory));
+  LS_RETURN_IF_ERROR(CheckPlace(directory));
   if (IsInBucket(directory)) return absl::OkStatus();  // the first request tells
   const fs::path place = NearestExisting(directory);
   std::error_code error;

@@ -113,8 +113,8 @@ class Filling {
   // A place in a bucket lies beside nothing.
   absl::Status ResolveUrl(const std::string& path, bool or_bucket, const std::string& text) const {
     if (!or_bucket) return places_.Error(path, absl::StrCat("'", text, "' is a URL; this is read from this machine"));
-    const absl::Status url = IsS3Url(text) ? ParseS3Url(text).status() : RefuseOtherUrl(text);
-    return url.ok() ? url : places_.Error(path, std::string(url.message()));
+    const absl::Status place = CheckPlace(text);
+    return place.ok() ? place : places_.Error(path, std::string(place.message()));
   }
 
   const Places& places_;

@@ -32,13 +32,13 @@ absl::StatusOr<std::unique_ptr<JobPlace>> OfDirectory(absl::StatusOr<std::unique
 bool IsInBucket(absl::string_view where) { return IsS3Url(where); }
 
 absl::StatusOr<std::unique_ptr<JobPlace>> JobPlace::Open(const std::string& where, absl::Duration patience) {
-  LS_RETURN_IF_ERROR(RefuseOtherUrl(where));
+  LS_RETURN_IF_ERROR(CheckPlace(where));
   if (IsInBucket(where)) return OpenBucket(where, patience);
   return OfDirectory(LocalStorage::Open(where));
 }
 
 absl::StatusOr<std::unique_ptr<JobPlace>> JobPlace::Create(const std::string& where) {
-  LS_RETURN_IF_ERROR(RefuseOtherUrl(where));
+  LS_RETURN_IF_ERROR(CheckPlace(where));
   if (IsInBucket(where)) return OpenBucket(where, kPatience);
   return OfDirectory(LocalStorage::Create(where));
 }

@@ -33,16 +33,6 @@ bool IsUrl(absl::string_view text) {
                      [](char c) { return absl::ascii_isalnum(c) || c == '+' || c == '-' || c == '.'; });
 }
 
-absl::Status RefuseOtherUrl(absl::string_view place) {
-  if (!IsUrl(place) || IsS3Url(place)) return absl::OkStatus();
-  const std::string shown = absl::CHexEscape(place.substr(0, 200));
-  return absl::InvalidArgumentError(absl::StrCat(
-      "'", shown,
-      "' is a URL of a kind that holds no jobs: their place is a directory or s3://BUCKET/PREFIX. "
-      "A store that speaks S3 is reached by the latter with AWS_ENDPOINT_URL; a directory of this name is ./",
-      shown));
-}
-
 absl::StatusOr<S3Url> ParseS3Url(absl::string_view text) {
   const auto bad = [text](absl::string_view why) {
     return absl::InvalidArgumentError(absl::StrCat("'", absl::CHexEscape(text.substr(0, 200)), "' ", why,
@@ -68,6 +58,17 @@ absl::StatusOr<S3Url> ParseS3Url(absl::string_view text) {
       return bad(absl::StrCat("has a prefix of more than ", kMaxPrefixBytes, " bytes"));
   }
   return S3Url{std::string(bucket), std::string(prefix)};
+}
+
+absl::Status CheckPlace(absl::string_view place) {
+  if (IsS3Url(place)) return ParseS3Url(place).status();
+  if (!IsUrl(place)) return absl::OkStatus();
+  const std::string shown = absl::CHexEscape(place.substr(0, 200));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", shown,
+      "' is a URL of a kind that holds no jobs: their place is a directory or s3://BUCKET/PREFIX. "
+      "A store that speaks S3 is reached by the latter with AWS_ENDPOINT_URL; a directory of this name is ./",
+      shown));
 }
 
 std::string ToString(const S3Url& url) {

@@ -25,12 +25,12 @@ bool IsS3Url(absl::string_view text);
 // Whether `text` is a URL of any kind: a scheme and "://". A path that looks so begins with "./".
 bool IsUrl(absl::string_view text);
 
-// InvalidArgument for a URL of another kind, for example gs://bucket/prefix: as a path it would be a directory of this
-// machine, "gs:".
-absl::Status RefuseOtherUrl(absl::string_view place);
-
 // One '/' at the end is ignored. InvalidArgument: the message says which part is wrong and gives an example.
 absl::StatusOr<S3Url> ParseS3Url(absl::string_view text);
+
+// Whether a job can be kept there, as far as the text tells. InvalidArgument for an S3 URL that ParseS3Url refuses, and
+// for a URL of another kind, for example gs://bucket/prefix: as a path it would be a directory of this machine, "gs:".
+absl::Status CheckPlace(absl::string_view place);
 
 std::string ToString(const S3Url& url);
 

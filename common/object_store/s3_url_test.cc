@@ -49,13 +49,18 @@ TEST_CASE("s3 url: a place that is a URL of another kind is no directory", "[obj
   for (const char* place : {"gs://bucket/p", "file:///jobs/1", "https://host/bucket", "az+x://y"}) {
     CAPTURE(place);
     CHECK(IsUrl(place));
-    const absl::Status refused = RefuseOtherUrl(place);
+    const absl::Status refused = CheckPlace(place);
     CHECK(absl::IsInvalidArgument(refused));
     CHECK_THAT(std::string(refused.message()), Contains(place) && Contains("s3://BUCKET/PREFIX"));
   }
-  for (const char* place : {"./gs://bucket/p", "/jobs/1", "jobs", "s3://models/7", "s3:models", "://", "a/b://c", ""}) {
+  for (const char* place : {"s3:models", "s3://UPPER/x", "s3:///x"}) {
     CAPTURE(place);
-    CHECK(RefuseOtherUrl(place).ok());
+    CHECK(CheckPlace(place) == ParseS3Url(place).status());
+    CHECK(absl::IsInvalidArgument(CheckPlace(place)));
+  }
+  for (const char* place : {"./gs://bucket/p", "/jobs/1", "jobs", "s3://models/7", "://", "a/b://c", ""}) {
+    CAPTURE(place);
+    CHECK(CheckPlace(place).ok());
   }
 }
 

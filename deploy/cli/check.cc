@@ -11,6 +11,7 @@
 #include "deploy/cli/check_storage.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/machine.h"
+#include "deploy/cli/place_option.h"
 #include "deploy/cli/print_findings.h"
 #include "worker/device/choice/device_choice.h"
 #include "worker/step/forecast.h"
@@ -96,15 +97,15 @@ void AddCheck(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<CheckOptions>();
   command->add_option("job", options->job.path, "The job file");
   command->add_option("--set", options->job.overrides, "Override a setting: key=value")->allow_extra_args(false);
-  command->add_option("--dir", options->job.directory, "The job's directory (default: checkpoint.dir of the job)");
+  AddPlace(*command, "--dir", options->job.directory, "The job's directory (default: checkpoint.dir of the job)");
   command->add_flag("--plan", options->plan,
                     "Also say where a worker's memory goes, and the kernel of every node, with what refused it");
   command->add_option("--device", options->device, "What workers are told to compute on: auto, cpu, cuda or cuda:N")
       ->capture_default_str();
   command->add_option("--listen", options->job.listen, "Where the chief will be told to listen, HOST:PORT");
   command->add_flag("--machine", options->machine, "Say what this machine has to compute with, without a job");
-  command->add_option("--storage", options->storage,
-                      "Prove that jobs are safe in this place: s3://bucket/prefix, or a directory");
+  AddPlace(*command, "--storage", options->storage,
+           "Prove that jobs are safe in this place: s3://bucket/prefix, or a directory");
   command->callback([options, &exit_code] {
     const int asked = (options->job.path.empty() ? 0 : 1) + (options->storage.empty() ? 0 : 1);
     if (asked == 0 && !options->machine) {

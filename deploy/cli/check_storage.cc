@@ -20,7 +20,7 @@ namespace lockstep::cli {
 namespace {
 
 absl::StatusOr<std::vector<Proof>> Probe(const std::string& place, const std::string& name) {
-  LS_RETURN_IF_ERROR(RefuseOtherUrl(place));
+  LS_RETURN_IF_ERROR(CheckPlace(place));
   if (IsS3Url(place)) {
     LS_ASSIGN_OR_RETURN(const auto store, S3ObjectStore::Open(place, ProcessEnvironment()));
     return ProbeObjectStore(*store, name);

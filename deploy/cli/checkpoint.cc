@@ -20,6 +20,7 @@
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "deploy/cli/commands.h"
+#include "deploy/cli/place_option.h"
 #include "deploy/cli/progress_line.h"
 
 namespace lockstep::cli {
@@ -151,8 +152,8 @@ void AddDiff(CLI::App& parent, int& exit_code) {
   CLI::App* command = parent.add_subcommand("diff", "What the newest checkpoints of two jobs differ in");
   auto first = std::make_shared<CheckpointOptions>();
   auto second = std::make_shared<CheckpointOptions>();
-  command->add_option("first", first->directory, "A job's directory, or s3://BUCKET/PREFIX")->required();
-  command->add_option("second", second->directory, "Another one, or the same")->required();
+  AddPlace(*command, "first", first->directory, "A job's directory, or s3://BUCKET/PREFIX")->required();
+  AddPlace(*command, "second", second->directory, "Another one, or the same")->required();
   command->add_option("--step", first->step, "The first one's checkpoint of this step")->check(CLI::NonNegativeNumber);
   command->add_option("--other-step", second->step, "The second one's")->check(CLI::NonNegativeNumber);
   command->callback([first, second, &exit_code] {
@@ -166,7 +167,7 @@ using Action = absl::Status (*)(const JobPlace&, const CheckpointOptions&);
 void Add(CLI::App& parent, const char* name, const char* what, Action action, int& exit_code) {
   CLI::App* command = parent.add_subcommand(name, what);
   auto options = std::make_shared<CheckpointOptions>();
-  command->add_option("dir", options->directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
+  AddPlace(*command, "dir", options->directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
   command->add_option("--step", options->step, "Only the checkpoint of this step")->check(CLI::NonNegativeNumber);
   command->callback([options, action, &exit_code] {
     const auto place = JobPlace::Open(options->directory);

@@ -16,6 +16,7 @@
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
 #include "deploy/cli/commands.h"
+#include "deploy/cli/place_option.h"
 #include "deploy/cli/progress_line.h"
 
 namespace lockstep::cli {
@@ -59,7 +60,7 @@ void AddCheckpointAdopt(CLI::App& checkpoint, int& exit_code) {
   CLI::App* command =
       checkpoint.add_subcommand("adopt", "Make a checkpoint that lies elsewhere one of the job's again");
   auto options = std::make_shared<AdoptOptions>();
-  command->add_option("dir", options->directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
+  AddPlace(*command, "dir", options->directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
   command
       ->add_option("from", options->from,
                    "The folder of the checkpoint: a backup, or one in set_aside/ (or in a bucket)")

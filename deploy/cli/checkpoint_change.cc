@@ -16,6 +16,7 @@
 #include "deploy/cli/admin_client.h"
 #include "deploy/cli/chief_place.h"
 #include "deploy/cli/commands.h"
+#include "deploy/cli/place_option.h"
 
 namespace lockstep::cli {
 namespace {
@@ -80,7 +81,7 @@ int Change(chief::CheckpointChange change, const ChangeOptions& options) {
 void AddChange(CLI::App& parent, const char* name, const char* what, chief::CheckpointChange change, int& exit_code) {
   CLI::App* command = parent.add_subcommand(name, what);
   auto options = std::make_shared<ChangeOptions>();
-  command->add_option("dir", options->directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
+  AddPlace(*command, "dir", options->directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
   command->add_option("--step", options->step, "The checkpoint's step, as `checkpoint ls` shows it")
       ->required()
       ->check(CLI::NonNegativeNumber);

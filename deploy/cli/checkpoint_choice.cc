@@ -7,6 +7,7 @@
 #include "common/checkpoint_format/naming.h"
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
+#include "deploy/cli/place_option.h"
 
 namespace lockstep::cli {
 namespace {
@@ -36,7 +37,7 @@ absl::StatusOr<int64_t> BestStepOf(const JobPlace& place) {
 }  // namespace
 
 void AddCheckpointChoice(CLI::App& command, CheckpointChoice& choice) {
-  command.add_option("dir", choice.directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
+  AddPlace(command, "dir", choice.directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
   CLI::Option* const step =
       command.add_option("--step", choice.step, "The checkpoint of this step (default: the newest that is whole)")
           ->check(CLI::NonNegativeNumber);

@@ -9,13 +9,14 @@
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "deploy/cli/commands.h"
+#include "deploy/cli/place_option.h"
 
 namespace lockstep::cli {
 
 std::shared_ptr<ChiefPlace> AddChiefPlace(CLI::App& command) {
   auto place = std::make_shared<ChiefPlace>();
   CLI::Option_group* group = command.add_option_group("place", "Which job");
-  group->add_option("--dir", place->directory, "The job's directory on this machine, or s3://BUCKET/PREFIX");
+  AddPlace(*group, "--dir", place->directory, "The job's directory on this machine, or s3://BUCKET/PREFIX");
   group->add_option("--chief", place->address, "The chief's address, HOST:PORT");
   group->require_option(1);
   command.add_option("--token-file", place->token_file,

@@ -18,6 +18,7 @@
 #include "deploy/cli/check_storage.h"
 #include "deploy/cli/host_facts.h"
 #include "deploy/cli/machine.h"
+#include "deploy/cli/place_option.h"
 #include "deploy/cli/print_findings.h"
 #include "worker/session/peer_host.h"
 
@@ -88,8 +89,8 @@ int Doctor(const DoctorOptions& options) {
 void AddDoctor(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("doctor", "Say what this machine lacks for a chief or workers");
   auto options = std::make_shared<DoctorOptions>();
-  command->add_option("--dir", options->directory,
-                      "Also prove that jobs are safe in this place: a directory, or s3://bucket/prefix");
+  AddPlace(*command, "--dir", options->directory,
+           "Also prove that jobs are safe in this place: a directory, or s3://bucket/prefix");
   command->add_option("--chief", options->chief, "Also try to reach a chief, HOST:PORT");
   command->callback([options, &exit_code] { exit_code = Doctor(*options); });
 }

@@ -14,6 +14,7 @@
 #include "common/log/escape.h"
 #include "common/status/exit_code.h"
 #include "deploy/cli/commands.h"
+#include "deploy/cli/place_option.h"
 
 namespace lockstep::cli {
 namespace {
@@ -74,7 +75,7 @@ void AddDump(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("dump", "What the chief and the workers on this machine do now, with their stacks");
   auto options = std::make_shared<DumpOptions>();
-  CLI::Option* directory = command->add_option("--dir", options->directory, "Only those of the job in this directory");
+  CLI::Option* directory = AddPlace(*command, "--dir", options->directory, "Only those of the job in this directory");
   command->add_option("pid", options->pids, "Only these processes")->excludes(directory);
   command->callback([options, &exit_code] { exit_code = Dump(*options); });
 }

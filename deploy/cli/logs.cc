@@ -18,6 +18,7 @@
 #include "deploy/cli/commands.h"
 #include "deploy/cli/job_state.h"
 #include "deploy/cli/log_view.h"
+#include "deploy/cli/place_option.h"
 
 namespace lockstep::cli {
 namespace {
@@ -145,7 +146,7 @@ int LogExitCode(const absl::Status& status) {
 void AddLogs(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("logs", "What the chiefs of a job said, while it runs and afterwards");
   auto question = std::make_shared<Question>();
-  command->add_option("directory", question->directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
+  AddPlace(*command, "directory", question->directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
   command->add_flag("--follow", question->follow, "Go on with what is said until the job has ended");
   command->add_option("--level", question->level, "Lines as important as this: info, warn or error")
       ->capture_default_str();

@@ -14,6 +14,7 @@
 #include "common/status/status_macros.h"
 #include "common/storage/files.h"
 #include "deploy/cli/commands.h"
+#include "deploy/cli/place_option.h"
 
 namespace lockstep::cli {
 namespace {
@@ -70,7 +71,7 @@ void AddMetagraph(CLI::App& app, int& exit_code) {
   CLI::App* show = command->add_subcommand("show", "Print a metagraph as JSON");
   auto place = std::make_shared<std::string>();
   auto fingerprint = std::make_shared<std::string>();
-  show->add_option("place", *place, "The job's directory, or a .pb file")->required();
+  AddPlace(*show, "place", *place, "The job's directory, or a .pb file")->required();
   show->add_option("--fingerprint", *fingerprint, "Which one, by its first digits");
   show->callback([place, fingerprint, &exit_code] {
     const absl::Status status = ShowMetagraph(*place, *fingerprint);
@@ -80,8 +81,8 @@ void AddMetagraph(CLI::App& app, int& exit_code) {
   CLI::App* diff = command->add_subcommand("diff", "What two metagraphs differ in, a line each");
   auto first = std::make_shared<std::string>();
   auto second = std::make_shared<std::string>();
-  diff->add_option("first", *first, "A job's directory, or a .pb file of its metagraphs/")->required();
-  diff->add_option("second", *second, "Another one")->required();
+  AddPlace(*diff, "first", *first, "A job's directory, or a .pb file of its metagraphs/")->required();
+  AddPlace(*diff, "second", *second, "Another one")->required();
   diff->callback([first, second, &exit_code] {
     const absl::Status status = DiffFiles(*first, *second);
     exit_code = status.ok() ? static_cast<int>(kExitDone) : Fail(status, kExitBadData);

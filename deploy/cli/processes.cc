@@ -18,6 +18,7 @@
 #include "deploy/cli/commands.h"
 #include "deploy/cli/launcher.h"
 #include "deploy/cli/notice_options.h"
+#include "deploy/cli/place_option.h"
 #include "deploy/cli/slurm_task.h"
 #include "worker/device/choice/evaluate_node.h"
 #include "worker/session/inspect_data.h"
@@ -75,7 +76,7 @@ void AddChief(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<chief::ChiefOptions>();
   command->add_option("job", options->job_path, "The job file")->required();
   command->add_option("--set", options->overrides, "Override a setting: key=value")->allow_extra_args(false);
-  command->add_option("--dir", options->directory, "The job's directory (default: checkpoint.dir of the job)");
+  AddPlace(*command, "--dir", options->directory, "The job's directory (default: checkpoint.dir of the job)");
   command->add_option("--listen", options->listen, "Where workers reach the chief, HOST:PORT; port 0: any")
       ->capture_default_str();
   command

@@ -27,6 +27,7 @@
 #include "deploy/cli/hosts.h"
 #include "deploy/cli/local_run.h"
 #include "deploy/cli/notice_options.h"
+#include "deploy/cli/place_option.h"
 #include "deploy/supervisor/supervisor.h"
 #include "worker/device/choice/device_choice.h"
 #include "worker/session/data_roots.h"
@@ -154,8 +155,8 @@ namespace {
 // Those that `run` and `hosts` have in common.
 void AddOptions(CLI::App* command, const std::shared_ptr<RunOptions>& options) {
   command->add_option("job", options->job_path, "The job file")->required();
-  command->add_option("--dir", options->directory,
-                      "The job's directory or s3://BUCKET/PREFIX (default: checkpoint.dir of the job)");
+  AddPlace(*command, "--dir", options->directory,
+           "The job's directory or s3://BUCKET/PREFIX (default: checkpoint.dir of the job)");
   command->add_option("--logs", options->logs,
                       "Of a job in a bucket: a directory for logs/ (default: runs/NAME beside the job file)");
   command->add_option("--set", options->overrides, "Override a setting: key=value")->allow_extra_args(false);

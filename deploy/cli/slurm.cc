@@ -26,6 +26,7 @@
 #include "common/storage/descriptor.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/own_program.h"
+#include "deploy/cli/place_option.h"
 #include "deploy/cli/slurm_submission.h"
 #include "deploy/slurm/script.h"
 
@@ -112,7 +113,7 @@ absl::Status Complete(SlurmSubmission& submission) {
     submission.name = job.name();
     submission.job_path = Absolute(submission.job_path);
   }
-  LS_RETURN_IF_ERROR(RefuseOtherUrl(submission.directory));
+  LS_RETURN_IF_ERROR(CheckPlace(submission.directory));
   submission.directory = Absolute(submission.directory);
   return absl::OkStatus();
 }
@@ -188,16 +189,16 @@ void AddSlurm(CLI::App& app, int& exit_code) {
   auto job = std::make_shared<SlurmOptions>();
   submit->add_option("job", job->submission.job_path, "The job file, on a file system that the nodes share")
       ->required();
-  submit->add_option("--dir", job->submission.directory,
-                     "The job's directory, shared by the nodes, or s3://BUCKET/PREFIX (default: checkpoint.dir of the "
-                     "job). %a: the task's number in an array, also in --set");
+  AddPlace(*submit, "--dir", job->submission.directory,
+           "The job's directory, shared by the nodes, or s3://BUCKET/PREFIX (default: checkpoint.dir of the "
+           "job). %a: the task's number in an array, also in --set");
   submit->add_option("--set", job->submission.overrides, "Override a setting: key=value")->allow_extra_args(false);
   AddCommon(*submit, job, exit_code);
 
   CLI::App* const join = slurm->add_subcommand("join", "Lend a running job more workers, by a Slurm job of their own");
   auto workers = std::make_shared<SlurmOptions>();
   workers->submission.name = "lockstep-join";
-  join->add_option("dir", workers->submission.directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
+  AddPlace(*join, "dir", workers->submission.directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
   AddCommon(*join, workers, exit_code);
 }
 

@@ -23,6 +23,7 @@
 #include "common/status/status_macros.h"
 #include "common/storage/descriptor.h"
 #include "common/sync/stop_signals.h"
+#include "deploy/cli/place_option.h"
 #include "deploy/cli/worker_hosts.h"
 
 namespace lockstep::cli {
@@ -133,7 +134,7 @@ void AddSshWorker(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<SshWorkerOptions>();
   command->add_option("--host", options->target.host)->required();
   command->add_option("--ssh", options->target.ssh)->required();
-  command->add_option("--dir", options->target.directory)->required();
+  AddPlace(*command, "--dir", options->target.directory, "")->required();
   command->add_option("--cause-fd", options->target.cause_fd);
   command->add_option("words", options->words)->required();
   command->callback([options, &exit_code] { exit_code = SshWorker(*options); });

@@ -20,6 +20,7 @@
 #include "common/status/status_macros.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/metric_plot.h"
+#include "deploy/cli/place_option.h"
 #include "deploy/cli/stats_chart.h"
 
 namespace lockstep::cli {
@@ -119,7 +120,7 @@ int StatsExitCode(const absl::Status& status) {
 void AddStats(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("stats", "What the workers of a job did over time, drawn from its history");
   auto question = std::make_shared<StatsQuestion>();
-  command->add_option("directory", question->directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
+  AddPlace(*command, "directory", question->directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
   command->add_option("--worker", question->worker, "Of this worker alone");
   command->add_option("--last", question->last, "Of this long before the newest line, as 2h; without it: all");
   command->add_option("--metric", question->metric,

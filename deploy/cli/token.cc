@@ -11,6 +11,7 @@
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "deploy/cli/commands.h"
+#include "deploy/cli/place_option.h"
 
 namespace lockstep::cli {
 namespace {
@@ -31,7 +32,7 @@ absl::StatusOr<std::string> MakeCredential(const TokenOptions& options) {
 void AddToken(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<TokenOptions>();
   CLI::App* const command = app.add_subcommand("token", "Print a credential that lets its holder do one kind of thing");
-  command->add_option("--dir", options->directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
+  AddPlace(*command, "--dir", options->directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
   command
       ->add_option("--role", options->role,
                    "read: see the status; join: train as a worker, too; admin: stop, drain and change checkpoints, too")

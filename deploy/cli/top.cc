@@ -13,6 +13,7 @@
 #include "deploy/cli/chief_place.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/full_screen.h"
+#include "deploy/cli/place_option.h"
 #include "deploy/cli/top_view.h"
 
 namespace lockstep::cli {
@@ -119,7 +120,7 @@ void AddTop(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("top", "A job and its workers on the whole screen, drawn each second");
   auto question = std::make_shared<TopQuestion>();
   CLI::Option_group* place = command->add_option_group("place", "Which job");
-  place->add_option("directory", question->place.directory, "The job's directory, or s3://BUCKET/PREFIX");
+  AddPlace(*place, "directory", question->place.directory, "The job's directory, or s3://BUCKET/PREFIX");
   place->add_option("--chief", question->place.address, "The chief's address, HOST:PORT");
   place->require_option(1);
   command->add_option("--token-file", question->place.token_file,

@@ -18,6 +18,7 @@
 #include "common/sync/stop_signals.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/job_state.h"
+#include "deploy/cli/place_option.h"
 
 namespace lockstep::cli {
 namespace {
@@ -80,7 +81,7 @@ int ViewExitCode(const absl::Status& status) {
 void AddView(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("view", "The page of a job, running or not, from its directory or bucket");
   auto question = std::make_shared<ViewQuestion>();
-  command->add_option("directory", question->directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
+  AddPlace(*command, "directory", question->directory, "The job's directory, or s3://BUCKET/PREFIX")->required();
   command->add_option("--port", question->port, "Where this machine's browser finds it; without it: any free port")
       ->check(CLI::Range(0, 65535));
   command->callback([question, &exit_code] { exit_code = ViewExitCode(ServeView(*question)); });
