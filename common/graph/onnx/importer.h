@@ -231,6 +231,12 @@ class OnnxImporter {
   absl::Status ReadStft(Call& call);
   absl::Status ReadWindow(Call& call);
 
+  // import_quantize.cc
+  class Quantisation;
+  absl::Status ReadQuantizeLinear(Call& call);
+  absl::Status ReadDequantizeLinear(Call& call);
+  absl::Status ReadDynamicQuantizeLinear(Call& call);
+
   // import_random.cc
   class Drawing;
   absl::Status CheckDraws() const;
@@ -302,8 +308,9 @@ class OnnxImporter {
   int64_t folded_bytes_ = 0;
   double folded_work_ = 0;
   std::map<std::string, bool> input_has_batch_;
-  std::set<std::string> halves_;             // the types of half precision that the file holds values of
-  std::vector<std::string> folded_weights_;  // trained although the signature does not name them
+  std::map<std::string, std::string> quantised_;  // values of the file that are quantised -> the same as floats
+  std::set<std::string> halves_;                  // the types of half precision that the file holds values of
+  std::vector<std::string> folded_weights_;       // trained although the signature does not name them
   ImportedModel model_;
 };
 

@@ -33,7 +33,8 @@ from models import MODELS
 STEPS = 20
 OPSETS = {"llama_opset23": 23}  # with the Attention op; the others as the exporter chooses
 GRADIENTS = ("mlp", "resnet18", "gpt2", "bert")
-FLOAT32_ONLY = ("sampled", "signal")  # PyTorch has not all of their ops in bfloat16
+FLOAT32_ONLY = ("quantized", "sampled", "signal")  # PyTorch has not all of their ops in bfloat16
+ONLY_OLDER = ("quantized",)  # of PyTorch 2.15's exporters the newer one takes fake_quantize only with a fixed batch
 EXPORTERS = {"mlp": ("plain", "older"), "cnn": ("plain", "older"), "attention": ("plain", "older"),
              "lstm": ("plain", "older"), "encoder": ("plain",), "llama": ("plain",)}
 
@@ -102,7 +103,10 @@ def write(name, directory, exporter=None):
     labels = make_labels(inputs)
     source = name
     if exporter is None:
-        export(model, inputs, directory / f"{name}.onnx", OPSETS.get(name, 20))
+        if name in ONLY_OLDER:
+            export_older(model, inputs, directory / f"{name}.onnx")
+        else:
+            export(model, inputs, directory / f"{name}.onnx", OPSETS.get(name, 20))
         for i, each in enumerate(inputs):
             numpy.save(directory / (f"{name}.inputs.{i}.npy" if len(inputs) > 1 else f"{name}.inputs.npy"), each.numpy())
         numpy.save(directory / f"{name}.labels.npy", labels.numpy())

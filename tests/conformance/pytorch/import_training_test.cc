@@ -172,7 +172,7 @@ TEST_CASE("import: models of the plain call and of the older exporter train as i
 TEST_CASE("import: exported models train as PyTorch trains them", "[onnx][pytorch]") {
   const std::string name =
       GENERATE("mlp", "cnn", "attention", "resnet18", "mobilenetv2", "vgg11_bn", "gpt2", "bert", "vit", "llama",
-               "llama_opset23", "encoder", "lstm", "decides", "loops", "sampled", "signal");
+               "llama_opset23", "encoder", "lstm", "decides", "loops", "sampled", "signal", "quantized");
   const auto kind = GENERATE(device::DeviceKind::kReference, device::DeviceKind::kCpu);
   const bool large = name == "resnet18" || name == "gpt2";  // minutes on the reference kernels
   if (large && kind == device::DeviceKind::kReference) return;

@@ -494,6 +494,23 @@ def next_tokens(inputs):
 
 
 # name: (class, inputs, labels, learning rate)
+class Quantized(nn.Module):
+    """Quantisation-aware: activations by one scale, weights by one per row; some of the numbers are cut off."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(36, 24)
+        self.second = nn.Linear(24, 5)
+        self.register_buffer("scales", torch.linspace(0.002, 0.0012, 24))
+        self.register_buffer("zeros", torch.zeros(24, dtype=torch.int32))
+
+    def forward(self, x):
+        x = torch.fake_quantize_per_tensor_affine(x.flatten(1), 0.01, 128, 0, 255)
+        weight = torch.fake_quantize_per_channel_affine(self.first.weight, self.scales, self.zeros, 0, -128, 127)
+        hidden = torch.relu(nn.functional.linear(x, weight, self.first.bias))
+        return self.second(torch.fake_quantize_per_tensor_affine(hidden, 0.005, 0, 0, 255))
+
+
 MODELS = {
     "cnn": (Cnn, lambda: images(32, 1, 12, 12), classes(5), 0.05),
     "mlp": (Mlp, lambda: images(32, 1, 6, 6), classes(5), 0.05),
@@ -511,5 +528,6 @@ MODELS = {
     "encoder": (TransformerEncoder, lambda: tokens(8, 20, 100), classes(5), 0.02),
     "lstm": (Lstm, lambda: tokens(8, 12, 100), classes(5), 0.1),
     "sampled": (Sampled, lambda: images(8, 1, 12, 12), classes(5), 0.002),
+    "quantized": (Quantized, lambda: images(32, 1, 6, 6), classes(5), 0.05),
     "signal": (Signal, lambda: images(8, 1, 64), classes(5), 0.05),
 }
