@@ -1,7 +1,6 @@
 // Quantised values: their numbers are kept as floats, so that gradients go through them as through PyTorch's
 // fake_quantize, straight where nothing was cut off and not at all where something was.
-#include <algorithm>
-#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -120,6 +119,15 @@ class OnnxImporter::Quantisation : private Expansion {
   }
   std::string Stopped(const std::string& x) { return Add(OpType::kIdentity, {x}); }
 };
+
+std::set<std::string> OnnxImporter::QuantisationScales() const {
+  std::set<std::string> scales;
+  for (const onnx::NodeProto& node : nodes_.node()) {
+    const bool quantises = node.op_type() == "QuantizeLinear" || node.op_type() == "DequantizeLinear";
+    if (quantises && node.input_size() > 1) scales.insert(node.input(1));
+  }
+  return scales;
+}
 
 absl::Status OnnxImporter::ReadQuantizeLinear(Call& call) {
   LS_ASSIGN_OR_RETURN(const RawAttributes raw, ReadAttributes(*call.node));

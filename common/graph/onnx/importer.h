@@ -233,6 +233,9 @@ class OnnxImporter {
 
   // import_quantize.cc
   class Quantisation;
+  // The values that are scales. PyTorch's observers set them, and no optimizer: a file that does not say what its
+  // parameters are has none among them.
+  std::set<std::string> QuantisationScales() const;
   absl::Status ReadQuantizeLinear(Call& call);
   absl::Status ReadDequantizeLinear(Call& call);
   absl::Status ReadDynamicQuantizeLinear(Call& call);

@@ -501,8 +501,8 @@ class Quantized(nn.Module):
         super().__init__()
         self.first = nn.Linear(36, 24)
         self.second = nn.Linear(24, 5)
-        self.register_buffer("scales", torch.linspace(0.002, 0.0012, 24))
-        self.register_buffer("zeros", torch.zeros(24, dtype=torch.int32))
+        self.register_buffer("scales", torch.linspace(0.002, 0.0012, 24), persistent=False)
+        self.register_buffer("zeros", torch.zeros(24, dtype=torch.int32), persistent=False)
 
     def forward(self, x):
         x = torch.fake_quantize_per_tensor_affine(x.flatten(1), 0.01, 128, 0, 255)

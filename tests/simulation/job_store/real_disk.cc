@@ -265,8 +265,9 @@ void RealDisk::CheckRetention(const SnapshotId& id, const EvaluationLedger& ledg
 }
 
 std::vector<uint64_t> RealDisk::LiveSteps() const {
+  const CommitRecord record = NewestRecord();
   std::vector<uint64_t> steps;
-  for (const LiveCheckpoint& live : NewestRecord().live()) steps.push_back(static_cast<uint64_t>(live.step()));
+  for (const LiveCheckpoint& live : record.live()) steps.push_back(static_cast<uint64_t>(live.step()));
   return steps;
 }
 
