@@ -7,7 +7,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/graph/graph_editor.h"
@@ -235,26 +234,6 @@ absl::Status OnnxImporter::AddVariable(const std::string& name, VariableKind kin
   model_.initial.emplace(name, std::move(value));
   values_[name] = {nullptr, nullptr, name, {}, false};
   return absl::OkStatus();
-}
-
-DType OnnxImporter::HeldAs(DType dtype) {
-  if (!IsHalf(dtype)) return dtype;
-  halves_.emplace(DTypeName(dtype));
-  return DType::kF32;
-}
-
-absl::StatusOr<Tensor> OnnxImporter::ReadTensor(const onnx::TensorProto& message) {
-  LS_ASSIGN_OR_RETURN(Tensor tensor, ReadOnnxTensor(message, folder_));
-  if (HeldAs(tensor.dtype()) == tensor.dtype()) return tensor;
-  return Widened(tensor);
-}
-
-void OnnxImporter::WarnOfHalves() {
-  if (halves_.empty()) return;
-  model_.warnings.push_back(
-      absl::StrCat("the model has values of ", absl::StrJoin(halves_, " and "),
-                   ": all of it is computed, and its parameters are kept, in float32, without the roundings. ",
-                   "`train.precision: bf16` makes training faster"));
 }
 
 absl::StatusOr<const OnnxImporter::Value*> OnnxImporter::Find(const std::string& name) {

@@ -25,30 +25,6 @@ bool HasWindow(OpType op) {
   return name == "Conv" || name == "ConvTranspose" || name == "MaxPool" || name == "AveragePool";
 }
 
-// Ops whose results in a wider integer type, cut to the low bits, are those of the type itself.
-bool WrapsAround(OpType op) {
-  switch (op) {
-    case OpType::kAdd:
-    case OpType::kSub:
-    case OpType::kMul:
-    case OpType::kDiv:
-    case OpType::kMod:
-    case OpType::kMin:
-    case OpType::kMax:
-    case OpType::kPow:
-    case OpType::kNeg:
-    case OpType::kAbs:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool GivesBools(OpType op) {
-  return op == OpType::kEqual || op == OpType::kGreater || op == OpType::kGreaterOrEqual || op == OpType::kLess ||
-         op == OpType::kLessOrEqual;
-}
-
 bool NamesType(absl::string_view attribute) {
   return attribute == "to" || attribute == "dtype" || attribute == "output_datatype" ||
          attribute == "softmax_precision";
@@ -161,11 +137,6 @@ absl::StatusOr<int> OnnxImporter::AddNode(int at) {
   if (read.ok() && options_.trainable) read = StopOutputs(node);
   if (!read.ok()) return within(read);
   return next;
-}
-
-int64_t OnnxImporter::HeldType(int64_t element_type) {
-  if (element_type != onnx::FLOAT16 && element_type != onnx::BFLOAT16) return element_type;
-  return OnnxFromDType(HeldAs(element_type == onnx::FLOAT16 ? DType::kF16 : DType::kBF16));
 }
 
 absl::StatusOr<RawAttributes> OnnxImporter::ReadAttributes(const onnx::NodeProto& node) {
@@ -286,35 +257,6 @@ absl::Status OnnxImporter::ReadGeneric(Call& call) {
   if (call.attributes.count("broadcast") != 0) LS_RETURN_IF_ERROR(MakeBroadcastExplicit(call, &inputs));
   if (HasWindow(*op)) LS_RETURN_IF_ERROR(MakePaddingExplicit(call, *op));
   return Emit(call, *op, std::move(inputs), OutputsOf(*call.node));
-}
-
-absl::Status OnnxImporter::EmitWidened(const Call& call, OpType op, const std::vector<std::string>& inputs,
-                                       const std::vector<std::string>& outputs) {
-  std::vector<std::string> wide = inputs;
-  std::optional<DType> rare;  // of the first input, and so of the result
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].empty()) continue;
-    LS_ASSIGN_OR_RETURN(const ValueInfo info, InfoOf(inputs[i]));
-    if (!IsRareInteger(info.dtype)) continue;
-    if (i == 0) rare = info.dtype;
-    wide[i] = Fresh(absl::StrCat(call.label, ".wide.", i));
-    const Call cast{call.node, {{"to", OnnxNumber(WideInteger(info.dtype))}}, wide[i]};
-    LS_RETURN_IF_ERROR(Emit(cast, OpType::kCast, {inputs[i]}, {wide[i]}));
-  }
-  if (!rare.has_value() || GivesBools(op)) return Emit(call, op, wide, outputs);
-  const std::string result = Fresh(absl::StrCat(call.label, ".result"));
-  LS_RETURN_IF_ERROR(Emit({call.node, call.attributes, result}, op, wide, {result}));
-  return Emit({call.node, {{"to", OnnxNumber(*rare)}}, call.label}, OpType::kCast, {result}, outputs);
-}
-
-absl::StatusOr<bool> OnnxImporter::ComputesRareIntegers(OpType op, const std::vector<std::string>& inputs) {
-  if (!WrapsAround(op) && !GivesBools(op)) return false;
-  for (const std::string& input : inputs) {
-    if (input.empty()) continue;
-    LS_ASSIGN_OR_RETURN(const ValueInfo info, InfoOf(input));
-    if (IsRareInteger(info.dtype)) return true;
-  }
-  return false;
 }
 
 absl::Status OnnxImporter::Emit(const Call& call, OpType op, std::vector<std::string> inputs,

@@ -7,7 +7,6 @@
 #include "common/graph/onnx/importer.h"
 #include "common/graph/onnx/node_fields.h"
 #include "common/graph/ops/attribute_inputs.h"
-#include "common/graph/ops/onnx_dtype.h"
 #include "common/graph/ops/schema.h"
 #include "common/status/status_macros.h"
 
@@ -130,39 +129,6 @@ absl::Status OnnxImporter::ReadIdentity(Call& call) {
   Alias(call.node->output(0), call.node->input(0));
   if (options_.trainable && CallsDetach(*call.node)) return StopBehind(call.node->output(0));
   return absl::OkStatus();
-}
-
-absl::Status OnnxImporter::ReadCast(Call& call) {
-  if (call.node->input_size() != 1) return absl::InvalidArgumentError("takes one input");
-  LS_ASSIGN_OR_RETURN(call.attributes, ReadAttributes(*call.node));
-  LS_ASSIGN_OR_RETURN(const ValueInfo from, InfoOf(call.node->input(0)));
-  // Of a file in half precision both types may be held as one.
-  const bool same = IntOf(call.attributes, "to", onnx::UNDEFINED) == OnnxFromDType(from.dtype);
-  if (same && !halves_.empty()) return Alias(call.node->output(0), call.node->input(0)), absl::OkStatus();
-  return EmitCast(call, from.dtype);
-}
-
-absl::Status OnnxImporter::EmitCast(const Call& call, DType from) {
-  LS_ASSIGN_OR_RETURN(const DType to, DTypeFromOnnx(IntOf(call.attributes, "to", onnx::UNDEFINED)));
-  const bool rare = IsRareInteger(from) || IsRareInteger(to);
-  std::string x = call.node->input(0);
-  if (rare && !CastsToRareInteger(from) && !CastsToRareInteger(to)) {
-    // Numbers of floating point come by way of I64, integers by way of one that has all of them.
-    const DType between = IsRareInteger(from) ? WideInteger(from) : IsFloating(from) ? DType::kI64 : DType::kI32;
-    const std::string wide = Fresh(absl::StrCat(call.label, ".wide"));
-    LS_RETURN_IF_ERROR(Emit({call.node, {{"to", OnnxNumber(between)}}, wide}, OpType::kCast, {x}, {wide}));
-    x = wide;
-  }
-  return Emit(call, OpType::kCast, {x}, {call.node->output(0)});
-}
-
-absl::Status OnnxImporter::ReadCastLike(Call& call) {
-  if (call.node->input_size() != 2) return absl::InvalidArgumentError("takes two inputs");
-  LS_ASSIGN_OR_RETURN(const ValueInfo from, InfoOf(call.node->input(0)));
-  LS_ASSIGN_OR_RETURN(const ValueInfo like, InfoOf(call.node->input(1)));
-  if (from.dtype == like.dtype) return Alias(call.node->output(0), call.node->input(0)), absl::OkStatus();
-  call.attributes = {{"to", static_cast<int64_t>(OnnxFromDType(like.dtype))}};
-  return EmitCast(call, from.dtype);
 }
 
 absl::Status OnnxImporter::ReadDropout(Call& call) {

@@ -70,12 +70,6 @@ class OnnxImporter {
   absl::Status AddInputs();
   absl::Status AddInput(const onnx::ValueInfoProto& input);
   absl::Status AddNodes();
-  // The type in which a value of this type is held: F32 for half precision, which `halves_` notes, else the same.
-  DType HeldAs(DType dtype);
-  int64_t HeldType(int64_t element_type);  // the same for ONNX's numbers of types
-  // The tensor, in the type in which it is held.
-  absl::StatusOr<Tensor> ReadTensor(const onnx::TensorProto& message);
-  void WarnOfHalves();
   absl::StatusOr<const Value*> Find(const std::string& name);
   absl::Status AddVariable(const std::string& name, VariableKind kind, Tensor value);
   absl::StatusOr<ValueInfo> InfoOf(const std::string& name);
@@ -156,11 +150,6 @@ class OnnxImporter {
   absl::Status ReadGeneric(Call& call);
   // Appends our node for a call, or folds it when all its inputs are constants and it draws no random numbers.
   absl::Status Emit(const Call& call, OpType op, std::vector<std::string> inputs, std::vector<std::string> outputs);
-  // Whether the op computes with integers that Cast alone takes.
-  absl::StatusOr<bool> ComputesRareIntegers(OpType op, const std::vector<std::string>& inputs);
-  // Emit for such an op: it computes in a wider type, and its result has the type's low bits.
-  absl::Status EmitWidened(const Call& call, OpType op, const std::vector<std::string>& inputs,
-                           const std::vector<std::string>& outputs);
   absl::Status TakeAttributeInputs(Call& call, OpType op, std::vector<std::string>* inputs);
   // Accounts for a constant of `bytes`. InvalidArgument over the limits of node_fields.h.
   absl::Status TakeMemory(int64_t bytes);
@@ -185,10 +174,6 @@ class OnnxImporter {
   absl::Status ReadConstantOfShape(Call& call);
   absl::Status ReadRange(Call& call);
   absl::Status ReadIdentity(Call& call);
-  absl::Status ReadCast(Call& call);
-  // Casts the call's input, which is `from`, to the type that its attributes say.
-  absl::Status EmitCast(const Call& call, DType from);
-  absl::Status ReadCastLike(Call& call);
   absl::Status ReadDropout(Call& call);
   absl::Status ReadVariadic(Call& call);
   absl::Status ReadConcat(Call& call);
@@ -230,6 +215,23 @@ class OnnxImporter {
   absl::Status ReadDft(Call& call);
   absl::Status ReadStft(Call& call);
   absl::Status ReadWindow(Call& call);
+
+  // import_types.cc
+  // The type in which a value of this type is held: F32 for half precision, which `halves_` notes, else the same.
+  DType HeldAs(DType dtype);
+  int64_t HeldType(int64_t element_type);  // the same for ONNX's numbers of types
+  // The tensor, in the type in which it is held.
+  absl::StatusOr<Tensor> ReadTensor(const onnx::TensorProto& message);
+  void WarnOfHalves();
+  absl::Status ReadCast(Call& call);
+  // Casts the call's input, which is `from`, to the type that its attributes say.
+  absl::Status EmitCast(const Call& call, DType from);
+  absl::Status ReadCastLike(Call& call);
+  // Whether the op computes with integers that Cast alone takes.
+  absl::StatusOr<bool> ComputesRareIntegers(OpType op, const std::vector<std::string>& inputs);
+  // Emit for such an op: it computes in a wider type, and its result has the type's low bits.
+  absl::Status EmitWidened(const Call& call, OpType op, const std::vector<std::string>& inputs,
+                           const std::vector<std::string>& outputs);
 
   // import_quantize.cc
   class Quantisation;
