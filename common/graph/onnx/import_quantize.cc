@@ -1,5 +1,6 @@
 // Quantised values: their numbers are kept as floats, so that gradients go through them as through PyTorch's
 // fake_quantize, straight where nothing was cut off and not at all where something was.
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -94,6 +95,7 @@ class OnnxImporter::Quantisation : private Expansion {
       along[at] = x[at];
       return Reshape(floats, std::move(along));
     }
+    block = std::min(block, x[at]);
     const bool blocks = block > 0 && info.shape.size() == x.size() && info.shape[at] == (x[at] + block - 1) / block;
     if (!blocks) {
       return absl::InvalidArgumentError(absl::StrCat("scales or zero points ", ShapeString(info.shape),
@@ -169,7 +171,14 @@ absl::Status OnnxImporter::ReadDequantizeLinear(Call& call) {
   const int64_t axis = IntOf(raw, "axis", 1), block = IntOf(raw, "block_size", 0);
   Quantisation made(this, call);
   const auto quantised = quantised_.find(inputs[0]);
-  const std::string floats = quantised != quantised_.end() ? quantised->second : made.As(inputs[0], scale.dtype);
+  const bool found = quantised != quantised_.end();
+  LS_ASSIGN_OR_RETURN(const Value* value, Find(inputs[0]));
+  const bool computed = value->constant == nullptr && input_has_batch_.count(value->name) == 0;
+  if (options_.trainable && computed && !found) {
+    model_.warnings.push_back(absl::StrCat("no gradient goes through '", call.label,
+                                           "' (DequantizeLinear): what it reads is not what a QuantizeLinear gives"));
+  }
+  const std::string floats = found ? quantised->second : made.As(inputs[0], scale.dtype);
   LS_ASSIGN_OR_RETURN(const std::string scales, made.Spread(inputs[1], scale.dtype, x.shape, axis, block));
   std::string zeros;
   if (inputs.size() > 2) {

@@ -59,7 +59,8 @@ TEST_CASE("import: a model in half precision is held in float32, its parameters 
         std::vector<float>{1.5f, -2.0f});
   CHECK(model.graph.nodes.size() == 2);  // no cast is left
   REQUIRE(model.warnings.size() == 1);
-  CHECK_THAT(model.warnings[0], Contains(bf16 ? "has values of BF16" : "has values of F16") && Contains("train.precision"));
+  CHECK_THAT(model.warnings[0],
+             Contains(bf16 ? "has values of BF16" : "has values of F16") && Contains("train.precision"));
 }
 
 TEST_CASE("import: a model in float32 with a needless cast keeps it, and is not called half", "[onnx]") {
@@ -84,6 +85,21 @@ std::vector<Result> Compute(const std::string& op, int type, const std::vector<T
   REQUIRE(runner->Run().ok());
   const auto results = runner->value("y").template elements<Result>();
   return std::vector<Result>(results.begin(), results.end());
+}
+
+TEST_CASE("import: a value that is quantised elsewhere than at its reader is told to have no gradient", "[onnx]") {
+  const std::string scale = "initializer { name: 's' data_type: 1 dims: 1 float_data: 0.5 } ";
+  const std::string quantise = "node { op_type: 'QuantizeLinear' input: ['x', 's'] output: 'q' } ";
+  const ImportedModel straight =
+      Import(1, scale + quantise + "node { op_type: 'DequantizeLinear' input: ['q', 's'] output: 'y' }");
+  CHECK(straight.warnings.empty());
+  CHECK(straight.graph.variables.empty());  // a scale is no parameter
+
+  const ImportedModel turned =
+      Import(1, scale + quantise + "node { op_type: 'Flatten' input: 'q' output: 't' } " +
+                    "node { op_type: 'DequantizeLinear' input: ['t', 's'] output: 'y' name: 'back' }");
+  REQUIRE(turned.warnings.size() == 1);
+  CHECK_THAT(turned.warnings[0], Contains("'back'") && Contains("no gradient"));
 }
 
 TEST_CASE("import: rare integers wrap around as their type does", "[onnx]") {
