@@ -222,7 +222,10 @@ absl::StatusOr<PublishedCheckpoint> ManifestStore::Publish(StoredShards shards, 
     published.manifest = accepted_.at(name).manifest;
     published.path = PathOf(name);
     hold_.Discard(shards.directory).IgnoreError();
-    if (recorded_) return published;
+    if (recorded_) {
+      published_ = name;
+      return published;
+    }
   } else {
     if (absl::Status freed = FreeName(name); !freed.ok()) return give_up(freed);
     const absl::StatusOr<std::string> placed = hold_.PlaceCheckpoint(shards.directory, published.manifest.step());

@@ -71,6 +71,10 @@ absl::StatusOr<std::string> ManifestStore::ReadAgain(const std::string& unread, 
   }
   if (!reader.ok() && !IsDamage(reader.status())) return reader.status();
   std::string name = layout::StepName(live.step());
+  if (accepted_.contains(name)) {  // another save of the step counts
+    unread_.erase(unread);
+    return std::string();
+  }
   AcceptedCheckpoint& accepted = accepted_[name];
   accepted.path = live.prefix();
   accepted.pinned = live.pinned();

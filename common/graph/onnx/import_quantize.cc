@@ -17,8 +17,6 @@
 namespace lockstep {
 namespace {
 
-using Ints = std::vector<int64_t>;
-
 struct Range {
   double lowest = 0;
   double highest = 0;
