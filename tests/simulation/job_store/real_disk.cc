@@ -271,11 +271,20 @@ std::vector<uint64_t> RealDisk::LiveSteps() const {
   return steps;
 }
 
-void RealDisk::Changed(Term term, chief::CheckpointChange change, uint64_t step) {
+uint64_t RealDisk::Changes(chief::CheckpointChange change, uint64_t step) {
+  ++changes_;
+  if (change != chief::CheckpointChange::kPin) {
+    pinned_.erase(step);
+    unpinned_[step] = changes_;
+  }
+  return changes_;
+}
+
+void RealDisk::Changed(Term term, chief::CheckpointChange change, uint64_t step, uint64_t number) {
   if (term < newest_scan_) return;  // it had its answer late
   cluster_->Cover("a checkpoint is pinned, unpinned or removed by hand");
   const CommitRecord record = NewestRecord();
-  if (change == chief::CheckpointChange::kPin) pinned_.insert(step);
+  if (change == chief::CheckpointChange::kPin && unpinned_[step] < number) pinned_.insert(step);
   if (change == chief::CheckpointChange::kRemove) {
     commits_.erase(step);
     if (IsLive(record, step)) cluster_->oracle->Violation(absl::StrCat("step ", step, " is removed, and in the log"));

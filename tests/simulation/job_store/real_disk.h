@@ -61,10 +61,11 @@ class RealDisk final : public Disk {
 
   // The steps of the checkpoints that the log names.
   std::vector<uint64_t> LiveSteps() const;
-  // Somebody asks for a change of this checkpoint: until it is done, nobody knows whether it is pinned.
-  void Changes(uint64_t step) { pinned_.erase(step); }
-  // The storage reported to a chief that the change is done.
-  void Changed(Term term, chief::CheckpointChange change, uint64_t step);
+  // Somebody asks for a change of this checkpoint. Returns its number. Once a pin may end, nobody knows whether it is
+  // pinned.
+  uint64_t Changes(chief::CheckpointChange change, uint64_t step);
+  // The storage reported to a chief that the change of this number is done.
+  void Changed(Term term, chief::CheckpointChange change, uint64_t step, uint64_t number);
 
  private:
   CommitRecord NewestRecord() const;
@@ -95,6 +96,8 @@ class RealDisk final : public Disk {
   int64_t newest_found_ = -1;         // by that scan
   std::map<uint64_t, bool> commits_;  // of the job's history: by step, whether it is audited
   std::set<uint64_t> pinned_;         // steps of checkpoints that are pinned for certain
+  uint64_t changes_ = 0;
+  std::map<uint64_t, uint64_t> unpinned_;  // by step: the last change that may end a pin
 };
 
 }  // namespace lockstep::simulation

@@ -265,12 +265,12 @@ void RealStore::ChangeByHand(Random& random) {
   if (store_ == nullptr || steps.empty()) return;
   const uint64_t step = steps[random.Below(steps.size())];
   const auto change = static_cast<chief::CheckpointChange>(random.Below(3));
-  disk_->Changes(step);
+  const uint64_t number = disk_->Changes(change, step);
   Post<absl::Status>(
       DiskWrite::kManifest,
       [this, change, step] { return Told(store_->ChangeCheckpoint(change, static_cast<int64_t>(step)).status()); },
-      [this, change, step](const absl::Status& changed) {
-        if (changed.ok()) disk_->Changed(store_->recovered().term, change, step);
+      [this, change, step, number](const absl::Status& changed) {
+        if (changed.ok()) disk_->Changed(store_->recovered().term, change, step, number);
       });
 }
 
