@@ -56,7 +56,9 @@ AccountLine Trained(const Sorted& sorted, const ImportNotes* imported) {
   // Where fewer are trained than kept, these are what one wants to see.
   if (sorted.trained.size() < kept) absl::StrAppend(&text, ": ", ListNames(sorted.trained));
   if (imported != nullptr && sorted.chosen.empty() && !imported->says_frozen) {
-    absl::StrAppend(&text, ". A file does not say requires_grad=False: name such parameters in model.frozen");
+    absl::StrAppend(&text,
+                    ". A file does not say requires_grad=False, and one of dynamo=False not what is a buffer: name in "
+                    "model.frozen what stays");
   }
   return {"trained", text};
 }

@@ -1,6 +1,7 @@
 #include "worker/data/field.h"
 
 #include <cstring>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -46,14 +47,46 @@ absl::Status CheckIntegers(const StoredArray& array, absl::string_view what, abs
   return status;
 }
 
-// Whether an input of `dtype`, int64 or int32, takes what is stored.
-absl::Status CheckStoredIndices(const StoredArray& array, const StoredField& stored, DType dtype,
-                                const std::optional<IndexRange>& range) {
-  const bool wide = dtype == DType::kI64;
-  std::string wanted = absl::StrCat("the model takes ", wide ? "int64" : "int32", " here");
+// The integers of one type of input.
+struct Integers {
+  const char* name;
+  int64_t lowest;
+  int64_t highest;
+  bool Hold(int64_t value) const { return value >= lowest && value <= highest; }
+};
+
+template <typename T>
+Integers IntegersOf(const char* name) {
+  return {name, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
+}
+
+Integers IntegersOf(DType dtype) {
+  switch (dtype) {
+    case DType::kI32:
+      return IntegersOf<int32_t>("int32");
+    case DType::kI16:
+      return IntegersOf<int16_t>("int16");
+    case DType::kI8:
+      return IntegersOf<int8_t>("int8");
+    case DType::kU32:
+      return IntegersOf<uint32_t>("uint32");
+    case DType::kU16:
+      return IntegersOf<uint16_t>("uint16");
+    case DType::kU8:
+      return IntegersOf<uint8_t>("uint8");
+    default:
+      return IntegersOf<int64_t>("int64");
+  }
+}
+
+// Whether an input of `dtype`, integers, takes what is stored.
+absl::Status CheckStoredIntegers(const StoredArray& array, const StoredField& stored, DType dtype,
+                                 const std::optional<IndexRange>& range) {
+  const Integers integers = IntegersOf(dtype);
+  std::string wanted = absl::StrCat("the model takes ", integers.name, " here");
   if (range.has_value()) absl::StrAppend(&wanted, ", ", range->lowest, " to ", range->highest, " (", range->of, ")");
   return CheckIntegers(array, stored.tokens ? "token" : stored.name, wanted, [&](int64_t value) {
-    return (wide || value == static_cast<int32_t>(value)) && (!range.has_value() || range->Holds(value));
+    return integers.Hold(value) && (!range.has_value() || range->Holds(value));
   });
 }
 
@@ -85,7 +118,12 @@ absl::StatusOr<Field> Field::Feature(const StoredData& data, const StoredField& 
       break;
     case DType::kI64:
     case DType::kI32:
-      LS_RETURN_IF_ERROR(CheckStoredIndices(array, stored, spec.dtype, range));
+    case DType::kI16:
+    case DType::kI8:
+    case DType::kU32:
+    case DType::kU16:
+    case DType::kU8:
+      LS_RETURN_IF_ERROR(CheckStoredIntegers(array, stored, spec.dtype, range));
       break;
     case DType::kBool:
       LS_RETURN_IF_ERROR(CheckIntegers(array, stored.name, "the model takes a bool, 0 or 1, here",
@@ -94,7 +132,7 @@ absl::StatusOr<Field> Field::Feature(const StoredData& data, const StoredField& 
     default:
       return absl::InvalidArgumentError(absl::StrCat(array.path, ": ", stored.name, " feeds an input of ",
                                                      DTypeName(spec.dtype),
-                                                     "; float32, int64, int32 and bool can be fed"));
+                                                     "; float32, integers of up to 64 bits and bool can be fed"));
   }
   Field field(data, stored, std::move(spec));
   field.affine_ = std::move(affine);
@@ -157,6 +195,15 @@ void Field::Convert(const T* from, std::byte* to) const {
       return CopyAs<int64_t>(from, sample_, to);
     case DType::kI32:
       return CopyAs<int32_t>(from, sample_, to);
+    case DType::kI16:
+      return CopyAs<int16_t>(from, sample_, to);
+    case DType::kI8:
+      return CopyAs<int8_t>(from, sample_, to);
+    case DType::kU32:
+      return CopyAs<uint32_t>(from, sample_, to);
+    case DType::kU16:
+      return CopyAs<uint16_t>(from, sample_, to);
+    case DType::kU8:
     case DType::kBool:
       return CopyAs<uint8_t>(from, sample_, to);
     default:

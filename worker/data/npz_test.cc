@@ -78,6 +78,29 @@ TEST_CASE("npz: several arrays feed the inputs of the model by name, integers un
   CheckRefused(archive, options, StatusCode::kInvalidArgument, "attention_mask is no input of the model");
 }
 
+TEST_CASE("npz: inputs of small integers take what fits", "[data]") {
+  const TestFiles files;
+  const auto archive = [&](const std::vector<int64_t>& values) {
+    const std::string array = NpyBytes(NpyHeader("<i8", "(2,)"), Bytes<int64_t>(values));
+    return Archive(files.Write("a.npz", ZipBytes({{"x.npy", array}, {"labels.npy", kLabels}})));
+  };
+  FeedOptions options = Classes(2);
+  options.inputs = {{"x", DType::kI16, {}}};
+  CHECK(AllOf<int16_t>(*MustOpen(archive({-32768, 32767}), options), "inputs") == std::vector<int16_t>{-32768, 32767});
+  CheckRefused(archive({1, 32768}), options, StatusCode::kInvalidArgument, "x 1 is 32768, the model takes int16");
+  options.inputs[0].dtype = DType::kU16;
+  CHECK(AllOf<uint16_t>(*MustOpen(archive({0, 65535}), options), "inputs") == std::vector<uint16_t>{0, 65535});
+  CheckRefused(archive({1, -1}), options, StatusCode::kInvalidArgument, "x 1 is -1, the model takes uint16");
+  options.inputs[0].dtype = DType::kU32;
+  CHECK(AllOf<uint32_t>(*MustOpen(archive({0, 4294967295}), options), "inputs") ==
+        std::vector<uint32_t>{0, 4294967295});
+  options.inputs[0].dtype = DType::kU8;
+  CHECK(AllOf<uint8_t>(*MustOpen(archive({0, 255}), options), "inputs") == std::vector<uint8_t>{0, 255});
+  CheckRefused(archive({1, 256}), options, StatusCode::kInvalidArgument, "x 1 is 256, the model takes uint8");
+  options.inputs[0].dtype = DType::kI8;
+  CHECK(AllOf<int8_t>(*MustOpen(archive({-128, 127}), options), "inputs") == std::vector<int8_t>{-128, 127});
+}
+
 TEST_CASE("npz: what an integer input cannot take is refused with its place", "[data]") {
   const TestFiles files;
   const auto archive = [&](const std::string& array) {

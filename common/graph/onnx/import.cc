@@ -135,7 +135,7 @@ absl::Status OnnxImporter::ReadSignature() {
 }
 
 absl::Status OnnxImporter::AddInitializers() {
-  const std::set<std::string> scales = QuantisationScales();
+  quantisers_ = FindQuantisers();
   std::vector<const onnx::TensorProto*> messages;
   for (const onnx::TensorProto& message : file_.model.graph().initializer()) messages.push_back(&message);
   for (const onnx::TensorProto& message : branch_initializers_) messages.push_back(&message);
@@ -145,7 +145,7 @@ absl::Status OnnxImporter::AddInitializers() {
     Initializer initializer{&message, false};
     if (options_.trainable && IsFloatingType(message.data_type())) {
       initializer.parameter = has_signature_ ? signature_.parameters.count(message.name()) != 0
-                                             : message.dims_size() > 0 && scales.count(message.name()) == 0;
+                                             : message.dims_size() > 0 && quantisers_.count(message.name()) == 0;
     }
     if (!initializers_.emplace(message.name(), initializer).second) {
       return absl::InvalidArgumentError(absl::StrCat("two initialisers are called '", message.name(), "'"));

@@ -42,6 +42,7 @@ OnnxImporter::Reader OnnxImporter::ReaderOf(const onnx::NodeProto& node) {
       {"Identity", &OnnxImporter::ReadIdentity},
       {"Cast", &OnnxImporter::ReadCast},
       {"CastLike", &OnnxImporter::ReadCastLike},
+      {"Clip", &OnnxImporter::ReadClip},
       {"Dropout", &OnnxImporter::ReadDropout},
       {"RandomUniform", &OnnxImporter::ReadRandom},
       {"RandomUniformLike", &OnnxImporter::ReadRandom},

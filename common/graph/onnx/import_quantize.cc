@@ -1,6 +1,7 @@
 // Quantised values: their numbers are kept as floats, so that gradients go through them as through PyTorch's
 // fake_quantize, straight where nothing was cut off and not at all where something was.
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -120,13 +121,31 @@ class OnnxImporter::Quantisation : private Expansion {
   std::string Stopped(const std::string& x) { return Add(OpType::kIdentity, {x}); }
 };
 
-std::set<std::string> OnnxImporter::QuantisationScales() const {
-  std::set<std::string> scales;
+std::set<std::string> OnnxImporter::FindQuantisers() const {
+  std::map<std::string, std::string> cast;  // what a Cast gives -> what it reads
+  std::set<std::string> quantisers;
   for (const onnx::NodeProto& node : nodes_.node()) {
-    const bool quantises = node.op_type() == "QuantizeLinear" || node.op_type() == "DequantizeLinear";
-    if (quantises && node.input_size() > 1) scales.insert(node.input(1));
+    if (node.op_type() == "Cast" && node.input_size() == 1 && node.output_size() == 1) {
+      cast[node.output(0)] = node.input(0);
+    }
+    if (node.op_type() != "QuantizeLinear" && node.op_type() != "DequantizeLinear") continue;
+    for (int i = 1; i < node.input_size(); ++i) {
+      quantisers.insert(node.input(i));
+      if (const auto from = cast.find(node.input(i)); from != cast.end()) quantisers.insert(from->second);
+    }
   }
-  return scales;
+  return quantisers;
+}
+
+// PyTorch cuts what it quantises to fewer numbers than the type has.
+absl::Status OnnxImporter::ReadClip(Call& call) {
+  LS_RETURN_IF_ERROR(ReadGeneric(call));
+  const auto quantised = quantised_.find(call.node->input(0));
+  if (quantised == quantised_.end()) return absl::OkStatus();
+  const std::string floats = Fresh(absl::StrCat(call.label, ".floats"));
+  LS_RETURN_IF_ERROR(Emit({call.node, call.attributes, floats}, OpType::kClip, {quantised->second}, {floats}));
+  quantised_[call.node->output(0)] = floats;
+  return absl::OkStatus();
 }
 
 absl::Status OnnxImporter::ReadQuantizeLinear(Call& call) {

@@ -127,6 +127,9 @@ absl::Status OnnxImporter::ReadIdentity(Call& call) {
   if (call.node->input_size() != 1) return absl::InvalidArgumentError("takes one input");
   LS_RETURN_IF_ERROR(Find(call.node->input(0)).status());
   Alias(call.node->output(0), call.node->input(0));
+  if (const auto quantised = quantised_.find(call.node->input(0)); quantised != quantised_.end()) {
+    quantised_[call.node->output(0)] = quantised->second;
+  }
   if (options_.trainable && CallsDetach(*call.node)) return StopBehind(call.node->output(0));
   return absl::OkStatus();
 }

@@ -14,9 +14,9 @@ namespace lockstep {
 // Parameters and buffers that the file holds and no node reads come home as they went.
 absl::Status OnnxImporter::KeepUnread() {
   for (const auto& [name, initializer] : initializers_) {
-    const bool buffer = signature_.buffers.count(name) != 0;
+    const bool buffer = signature_.buffers.count(name) != 0 || (!has_signature_ && quantisers_.count(name) != 0);
     if ((!initializer.parameter && !buffer) || HasVariable(model_.graph, name)) continue;
-    LS_ASSIGN_OR_RETURN(Tensor tensor, ReadOnnxTensor(*initializer.message, folder_));
+    LS_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(*initializer.message));
     if (initializer.parameter && !buffer) {
       // Where the file does not say what its parameters are, an initialiser that was folded was none.
       if (!has_signature_) continue;

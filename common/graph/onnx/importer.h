@@ -235,9 +235,10 @@ class OnnxImporter {
 
   // import_quantize.cc
   class Quantisation;
-  // The values that are scales. PyTorch's observers set them, and no optimizer: a file that does not say what its
-  // parameters are has none among them.
-  std::set<std::string> QuantisationScales() const;
+  // The values that are scales and zero points. PyTorch's observers set them, and no optimizer: in a file that does not
+  // say what its parameters are, they are buffers.
+  std::set<std::string> FindQuantisers() const;
+  absl::Status ReadClip(Call& call);
   absl::Status ReadQuantizeLinear(Call& call);
   absl::Status ReadDequantizeLinear(Call& call);
   absl::Status ReadDynamicQuantizeLinear(Call& call);
@@ -313,6 +314,7 @@ class OnnxImporter {
   int64_t folded_bytes_ = 0;
   double folded_work_ = 0;
   std::map<std::string, bool> input_has_batch_;
+  std::set<std::string> quantisers_;              // FindQuantisers
   std::map<std::string, std::string> quantised_;  // values of the file that are quantised -> the same as floats
   std::set<std::string> halves_;                  // the types of half precision that the file holds values of
   std::vector<std::string> folded_weights_;       // trained although the signature does not name them

@@ -501,14 +501,14 @@ class Quantized(nn.Module):
         super().__init__()
         self.first = nn.Linear(36, 24)
         self.second = nn.Linear(24, 5)
-        self.register_buffer("scales", torch.linspace(0.002, 0.0012, 24), persistent=False)
-        self.register_buffer("zeros", torch.zeros(24, dtype=torch.int32), persistent=False)
+        self.register_buffer("scales", torch.linspace(0.002, 0.0012, 24))
+        self.register_buffer("zeros", torch.zeros(24, dtype=torch.int32))
 
     def forward(self, x):
         x = torch.fake_quantize_per_tensor_affine(x.flatten(1), 0.01, 128, 0, 255)
         weight = torch.fake_quantize_per_channel_affine(self.first.weight, self.scales, self.zeros, 0, -128, 127)
         hidden = torch.relu(nn.functional.linear(x, weight, self.first.bias))
-        return self.second(torch.fake_quantize_per_tensor_affine(hidden, 0.005, 0, 0, 255))
+        return self.second(torch.fake_quantize_per_tensor_affine(hidden, 0.005, 0, 0, 127))
 
 
 MODELS = {
