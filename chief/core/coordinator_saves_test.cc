@@ -128,5 +128,23 @@ TEST_CASE("storage trouble: where the job stands still for it, the cause is said
   CHECK(said <= 62);
 }
 
+TEST_CASE("coordinator: an upload that breaks behind another one of the same share takes nothing away", "[core]") {
+  ChiefHarness chief({.workers = 2});
+  chief.StepTo(20);
+  for (int i : {0, 1}) chief.worker(i).keeps_shares = true;
+  chief.TakeSnapshots(SnapshotCause::kDue);
+  const SnapshotId snapshot = chief.Last<OpenSave>().snapshot;
+  const ShareBroken late{snapshot, 1, 2, "the stream broke", chief.worker(1).id};
+
+  chief.Do(ShareStored{snapshot, 1, 2});
+  chief.Do(late);
+  chief.Do(ShareStored{snapshot, 0, 2});
+
+  CHECK(chief.Count<AbandonSave>() == 0);
+  for (const Announce& said : chief.All<Announce>()) CHECK_THAT(said.text, !Contains("broken"));
+  CHECK(chief.Commands<AskShare>(0).size() + chief.Commands<AskShare>(1).size() == 2);
+  CHECK(chief.View().published_step == 20);
+}
+
 }  // namespace
 }  // namespace lockstep::chief

@@ -211,24 +211,6 @@ TEST_CASE("coordinator: the broken stream of one that died is not held against w
   CHECK(chief.Commands<AskShare>(0).size() == 2);
 }
 
-TEST_CASE("coordinator: an upload that breaks behind another one of the same share takes nothing away", "[core]") {
-  ChiefHarness chief({.workers = 2});
-  chief.StepTo(20);
-  for (int i : {0, 1}) chief.worker(i).keeps_shares = true;
-  chief.TakeSnapshots(SnapshotCause::kDue);
-  const SnapshotId snapshot = chief.Last<OpenSave>().snapshot;
-  const ShareBroken late{snapshot, 1, 2, "the stream broke", chief.worker(1).id};
-
-  chief.Do(ShareStored{snapshot, 1, 2});
-  chief.Do(late);
-  chief.Do(ShareStored{snapshot, 0, 2});
-
-  CHECK(chief.Count<AbandonSave>() == 0);
-  for (const Announce& said : chief.All<Announce>()) CHECK_THAT(said.text, !Contains("broken"));
-  CHECK(chief.Commands<AskShare>(0).size() + chief.Commands<AskShare>(1).size() == 2);
-  CHECK(chief.View().published_step == 20);
-}
-
 TEST_CASE("coordinator: no share is awaited of a member that came to rest before anybody told of the snapshot",
           "[core]") {
   ChiefHarness chief({.workers = 3, .min = 3, .end_step = 42});
