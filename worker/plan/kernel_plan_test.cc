@@ -4,6 +4,8 @@
 #include <catch2/catch.hpp>
 
 #include "absl/strings/match.h"
+#include "common/graph/graph_editor.h"
+#include "common/graph/ops/schema.h"
 #include "common/random/random.h"
 #include "worker/device/choice/devices.h"
 #include "worker/plan/plan_test_models.h"
@@ -198,6 +200,20 @@ TEST_CASE("probe: it depends on every weight", "[plan]") {
                                    : worker.evaluation_graph.graph.variables[index];
     CHECK(reads == (variable.kind == VariableKind::kParameter));
   }
+}
+
+TEST_CASE("probe: inputs of every type that can be fed are made", "[plan]") {
+  const DType dtype = GENERATE(DType::kBool, DType::kU8, DType::kI8, DType::kU16, DType::kI16, DType::kU32, DType::kI32,
+                               DType::kI64, DType::kF32);
+  CAPTURE(DTypeName(dtype));
+  Graph graph;
+  AppendInput(&graph, {"x", dtype, {8}});
+  MustOk(AppendNode(&graph, {"y", OpType::kCast, {"x"}, {"y"}, CastAttributes{DType::kF32}}));
+  graph.outputs = {"y"};
+  const auto device = Must(device::MakeDevice(device::DeviceKind::kCpu, DeviceOptionsFor(1, nullptr)));
+  const auto plan = Must(Plan::Make(device.get(), graph, {}, PlanOptions{.label = "training"}));
+
+  CHECK_FALSE(Must(RunProbe("training", {plan.get(), &graph}, {})).empty());
 }
 
 }  // namespace

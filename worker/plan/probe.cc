@@ -58,6 +58,24 @@ absl::StatusOr<Tensor> SeededInput(const Graph& graph, const TensorSpec& spec) {
     case DType::kI32:
       Fill<int32_t>(tensor, spec.name, label);
       return tensor;
+    case DType::kI16:
+      Fill<int16_t>(tensor, spec.name, label);
+      return tensor;
+    case DType::kU16:
+      Fill<uint16_t>(tensor, spec.name, label);
+      return tensor;
+    case DType::kU32:
+      Fill<uint32_t>(tensor, spec.name, label);
+      return tensor;
+    case DType::kI8:
+      Fill<int8_t>(tensor, spec.name, label);
+      return tensor;
+    case DType::kU8:
+      Fill<uint8_t>(tensor, spec.name, label);
+      return tensor;
+    case DType::kBool:
+      Fill<bool>(tensor, spec.name, [](uint32_t bits) { return bits % 2 != 0; });
+      return tensor;
     case DType::kF32:
       // The last row of a mask is padding.
       if (spec.name == kMaskInput) {
@@ -71,7 +89,7 @@ absl::StatusOr<Tensor> SeededInput(const Graph& graph, const TensorSpec& spec) {
       return tensor;
     default:
       return absl::InvalidArgumentError(absl::StrCat("input '", spec.name, "' has element type ", DTypeName(spec.dtype),
-                                                     "; a probe makes F32, I32 and I64"));
+                                                     "; a probe makes F32, integers of up to 64 bits and BOOL"));
   }
 }
 

@@ -29,6 +29,11 @@ bool WrapsAround(OpType op) {
     case OpType::kPow:
     case OpType::kNeg:
     case OpType::kAbs:
+    case OpType::kSign:
+    case OpType::kClip:
+    case OpType::kReduceSum:
+    case OpType::kReduceMax:
+    case OpType::kReduceMin:
       return true;
     default:
       return false;

@@ -93,7 +93,8 @@ TEST_CASE("import: a value that is quantised elsewhere than at its reader is tol
   const ImportedModel straight =
       Import(1, scale + quantise + "node { op_type: 'DequantizeLinear' input: ['q', 's'] output: 'y' }");
   CHECK(straight.warnings.empty());
-  CHECK(straight.graph.variables.empty());  // a scale is no parameter
+  REQUIRE(straight.graph.variables.size() == 1);
+  CHECK(straight.graph.variables[0].kind == VariableKind::kFrozen);  // a scale is no parameter, and comes home
 
   const ImportedModel turned =
       Import(1, scale + quantise + "node { op_type: 'Flatten' input: 'q' output: 't' } " +
@@ -108,6 +109,8 @@ TEST_CASE("import: rare integers wrap around as their type does", "[onnx]") {
   CHECK(Compute<uint32_t, uint32_t>("Mul", 12, {4294967295, 65537}, {4294967295, 65537}) ==
         std::vector<uint32_t>{1, 131073});
   CHECK(Compute<uint32_t, uint32_t>("Max", 12, {4294967295, 5}, {1, 6}) == std::vector<uint32_t>{4294967295, 6});
+  const ImportedModel sum = Import(4, "node { op_type: 'ReduceSum' input: 'x' output: 'y' }");
+  CHECK(sum.graph.nodes.size() == 3);  // wide, summed, cut to the low bits
   CHECK(Compute<bool, int16_t>("Less", 5, {-1, 5}, {1, 5}) == std::vector<bool>{true, false});
   CHECK(Compute<bool, uint32_t>("Greater", 12, {4294967295, 0}, {1, 0}) == std::vector<bool>{true, false});
 }
