@@ -16,7 +16,6 @@
 namespace lockstep::chief {
 namespace {
 
-// What the bytes of a manifest prove; an error of the place, or a newer format, proves nothing.
 std::string ManifestPath(const std::string& name) {
   return absl::StrCat(layout::kCheckpoints, "/", name, "/", layout::kManifest);
 }

@@ -20,7 +20,6 @@
 #include "absl/strings/str_replace.h"
 #include "common/job/job.h"
 #include "common/job_place/job_place.h"
-#include "common/object_store/s3_url.h"
 #include "common/status/exit_code.h"
 #include "common/status/status_macros.h"
 #include "common/storage/descriptor.h"
@@ -113,7 +112,6 @@ absl::Status Complete(SlurmSubmission& submission) {
     submission.name = job.name();
     submission.job_path = Absolute(submission.job_path);
   }
-  LS_RETURN_IF_ERROR(CheckPlace(submission.directory));
   submission.directory = Absolute(submission.directory);
   return absl::OkStatus();
 }

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "tests/simulation/random.h"
-#include "tests/simulation/world.h"
-
 namespace lockstep::simulation {
 namespace {
 

@@ -23,7 +23,7 @@ struct Range {
   double highest = 0;
 };
 
-// The numbers of a type to which is quantised.
+// The numbers of a type of quantised values.
 absl::StatusOr<Range> RangeOf(DType dtype) {
   switch (dtype) {
     case DType::kU8:
@@ -36,7 +36,7 @@ absl::StatusOr<Range> RangeOf(DType dtype) {
       return Range{-32768, 32767};
     default:
       return absl::UnimplementedError(
-          absl::StrCat("quantises to ", DTypeName(dtype), "; supported are U8, I8, U16 and I16"));
+          absl::StrCat("its quantised values are ", DTypeName(dtype), "; supported are U8, I8, U16 and I16"));
   }
 }
 
@@ -46,24 +46,42 @@ class OnnxImporter::Quantisation : private Expansion {
  public:
   Quantisation(OnnxImporter* importer, const Call& call) : Expansion(importer, call) {}
 
-  // round(x / scale) + zero, cut to the range. Gives it as `dtype`, and returns it as floats.
-  std::string GiveQuantised(int output, const std::string& x, const std::string& scale, const std::string& zero,
-                            DType dtype, const Range& range) {
+  // What the numbers stand for: scale * (number - zero).
+  struct Grid {
+    std::string scale;
+    std::string zero;  // empty: 0
+  };
+
+  // Of a node's inputs [x, scale, zero point], as floats that broadcast with x.
+  absl::StatusOr<Grid> GridOf(const std::vector<std::string>& inputs, const RawAttributes& raw) {
+    LS_ASSIGN_OR_RETURN(const ValueInfo x, importer_->InfoOf(inputs[0]));
+    LS_ASSIGN_OR_RETURN(const ValueInfo scale, importer_->InfoOf(inputs[1]));
+    const int64_t axis = IntOf(raw, "axis", 1), block = IntOf(raw, "block_size", 0);
+    Grid grid;
+    LS_ASSIGN_OR_RETURN(grid.scale, Spread(inputs[1], scale.dtype, x.shape, axis, block));
+    if (inputs.size() > 2) {
+      LS_ASSIGN_OR_RETURN(grid.zero, Spread(inputs[2], scale.dtype, x.shape, axis, block));
+    }
+    return grid;
+  }
+
+  // round(x / scale) + zero, cut to the range. Gives it as `dtype`, and keeps it as floats.
+  void GiveQuantised(const std::string& x, const Grid& grid, DType dtype, const Range& range) {
     // Far beyond every range: an infinite number would leave no number between it and its rounding.
     constexpr double kFar = 1 << 20;
-    const std::string exact = Cut(Add(OpType::kDiv, {x, scale}), {-kFar, kFar});
+    const std::string exact = Cut(Add(OpType::kDiv, {x, grid.scale}), {-kFar, kFar});
     // Straight through: the rounding is a difference behind which no gradient goes. It is exact, and so is the sum.
     const std::string rest = Stopped(Add(OpType::kSub, {Add(OpType::kRound, {exact}), exact}));
     std::string whole = Add(OpType::kAdd, {exact, rest});
-    if (!zero.empty()) whole = Add(OpType::kAdd, {whole, zero});
-    std::string quantised = Cut(whole, range);
-    Give(output, As(quantised, dtype));
-    return quantised;
+    if (!grid.zero.empty()) whole = Add(OpType::kAdd, {whole, grid.zero});
+    const std::string quantised = Cut(whole, range);
+    Give(0, As(quantised, dtype));
+    importer_->quantised_[call_.node->output(0)] = quantised;
   }
 
-  void GiveDequantised(const std::string& quantised, const std::string& scale, const std::string& zero) {
-    const std::string centred = zero.empty() ? quantised : Add(OpType::kSub, {quantised, zero});
-    Give(0, Add(OpType::kMul, {centred, scale}));
+  void GiveDequantised(const std::string& quantised, const Grid& grid) {
+    const std::string centred = grid.zero.empty() ? quantised : Add(OpType::kSub, {quantised, grid.zero});
+    Give(0, Add(OpType::kMul, {centred, grid.scale}));
   }
 
   // Scale and zero point from the data: 0 is one of the numbers.
@@ -75,13 +93,17 @@ class OnnxImporter::Quantisation : private Expansion {
     const std::string scale = Add(OpType::kDiv, {Add(OpType::kSub, {highest, lowest}), Number(DType::kF32, 255)});
     const std::string zero =
         Cut(Add(OpType::kRound, {Add(OpType::kDiv, {Add(OpType::kSub, {none, lowest}), scale})}), {0, 255});
-    const std::string quantised = GiveQuantised(0, x, scale, zero, DType::kU8, {0, 255});
-    importer_->quantised_[call_.node->output(0)] = quantised;
+    GiveQuantised(x, {scale, zero}, DType::kU8, {0, 255});
     if (call_.node->output_size() > 1) Give(1, scale);
     if (call_.node->output_size() > 2) Give(2, As(zero, DType::kU8));
   }
 
-  // `values` (scales or zero points, of `shape`) as floats that broadcast with x: one for all, one per index of `axis`,
+  std::string As(const std::string& x, DType dtype) { return Add(OpType::kCast, {x}, {{"to", OnnxNumber(dtype)}}); }
+
+  const absl::Status& done() const { return status(); }
+
+ private:
+  // `values`, scales or zero points, as floats that broadcast with x: one for all, one per index of `axis`,
   // or one per block of `block` elements along it.
   absl::StatusOr<std::string> Spread(const std::string& values, DType as, const Shape& x, int64_t axis, int64_t block) {
     LS_ASSIGN_OR_RETURN(const ValueInfo info, importer_->InfoOf(values));
@@ -110,11 +132,6 @@ class OnnxImporter::Quantisation : private Expansion {
     return Part(Reshape(wide, joined), axis, 0, x[at]);
   }
 
-  std::string As(const std::string& x, DType dtype) { return Add(OpType::kCast, {x}, {{"to", OnnxNumber(dtype)}}); }
-
-  const absl::Status& done() const { return status(); }
-
- private:
   std::string Cut(const std::string& x, const Range& range) {
     return Add(OpType::kClip, {x}, {{"min", range.lowest}, {"max", range.highest}});
   }
@@ -164,15 +181,9 @@ absl::Status OnnxImporter::ReadQuantizeLinear(Call& call) {
   }
   LS_ASSIGN_OR_RETURN(const Range range, RangeOf(dtype));
   LS_RETURN_IF_ERROR(CheckFloating(scale, "the scale"));
-  const int64_t axis = IntOf(raw, "axis", 1), block = IntOf(raw, "block_size", 0);
   Quantisation made(this, call);
-  const std::string floats = x.dtype == scale.dtype ? inputs[0] : made.As(inputs[0], scale.dtype);
-  LS_ASSIGN_OR_RETURN(const std::string scales, made.Spread(inputs[1], scale.dtype, x.shape, axis, block));
-  std::string zeros;
-  if (inputs.size() > 2) {
-    LS_ASSIGN_OR_RETURN(zeros, made.Spread(inputs[2], scale.dtype, x.shape, axis, block));
-  }
-  quantised_[call.node->output(0)] = made.GiveQuantised(0, floats, scales, zeros, dtype, range);
+  LS_ASSIGN_OR_RETURN(const Quantisation::Grid grid, made.GridOf(inputs, raw));
+  made.GiveQuantised(x.dtype == scale.dtype ? inputs[0] : made.As(inputs[0], scale.dtype), grid, dtype, range);
   return made.done();
 }
 
@@ -185,7 +196,6 @@ absl::Status OnnxImporter::ReadDequantizeLinear(Call& call) {
   LS_ASSIGN_OR_RETURN(const ValueInfo scale, InfoOf(inputs[1]));
   LS_RETURN_IF_ERROR(CheckFloating(scale, "the scale"));
   if (x.dtype != DType::kI32) LS_RETURN_IF_ERROR(RangeOf(x.dtype).status());
-  const int64_t axis = IntOf(raw, "axis", 1), block = IntOf(raw, "block_size", 0);
   Quantisation made(this, call);
   const auto quantised = quantised_.find(inputs[0]);
   const bool found = quantised != quantised_.end();
@@ -196,12 +206,8 @@ absl::Status OnnxImporter::ReadDequantizeLinear(Call& call) {
                                            "' (DequantizeLinear): what it reads is not what a QuantizeLinear gives"));
   }
   const std::string floats = found ? quantised->second : made.As(inputs[0], scale.dtype);
-  LS_ASSIGN_OR_RETURN(const std::string scales, made.Spread(inputs[1], scale.dtype, x.shape, axis, block));
-  std::string zeros;
-  if (inputs.size() > 2) {
-    LS_ASSIGN_OR_RETURN(zeros, made.Spread(inputs[2], scale.dtype, x.shape, axis, block));
-  }
-  made.GiveDequantised(floats, scales, zeros);
+  LS_ASSIGN_OR_RETURN(const Quantisation::Grid grid, made.GridOf(inputs, raw));
+  made.GiveDequantised(floats, grid);
   return made.done();
 }
 

@@ -240,28 +240,26 @@ bool RealDisk::NamesAuditedAfter(const CommitRecord& record, uint64_t step) cons
   return false;
 }
 
+void RealDisk::CheckLive(const CommitRecord& record, uint64_t step, const char* what) const {
+  if (!IsLive(record, step)) cluster_->oracle->Violation(absl::StrCat(what, ", step ", step, ", is not in the log"));
+}
+
 void RealDisk::CheckNeeded(const CommitRecord& record) const {
-  const auto check = [&](uint64_t step, const char* what) {
-    if (!IsLive(record, step)) cluster_->oracle->Violation(absl::StrCat(what, ", step ", step, ", is not in the log"));
-  };
   const auto audited =
       std::find_if(commits_.rbegin(), commits_.rend(), [](const auto& commit) { return commit.second; });
   if (audited != commits_.rend() && !NamesAuditedAfter(record, audited->first)) {
-    check(audited->first, "the newest audited checkpoint");
+    CheckLive(record, audited->first, "the newest audited checkpoint");
   }
-  for (const uint64_t step : pinned_) check(step, "a pinned checkpoint");
+  for (const uint64_t step : pinned_) CheckLive(record, step, "a pinned checkpoint");
 }
 
 void RealDisk::CheckRetention(const SnapshotId& id, const EvaluationLedger& ledger) const {
   const CommitRecord record = NewestRecord();
-  const auto check = [&](uint64_t step, const char* what) {
-    if (!IsLive(record, step)) cluster_->oracle->Violation(absl::StrCat(what, ", step ", step, ", is not in the log"));
-  };
-  check(id.step, "the newest checkpoint");
+  CheckLive(record, id.step, "the newest checkpoint");
   CheckNeeded(record);
   const bool keeps_best = cluster_->settings.policy.training.evaluation.keep_best;
   if (keeps_best && ledger.best_step > 0 && commits_.count(ledger.best_step) != 0)
-    check(ledger.best_step, "the best checkpoint");
+    CheckLive(record, ledger.best_step, "the best checkpoint");
 }
 
 std::vector<uint64_t> RealDisk::LiveSteps() const {
@@ -288,9 +286,7 @@ void RealDisk::Changed(Term term, chief::CheckpointChange change, uint64_t step,
   if (change == chief::CheckpointChange::kRemove) {
     commits_.erase(step);
     if (IsLive(record, step)) cluster_->oracle->Violation(absl::StrCat("step ", step, " is removed, and in the log"));
-    if (!commits_.empty() && !IsLive(record, commits_.rbegin()->first)) {
-      cluster_->oracle->Violation(absl::StrCat("with step ", step, " the newest checkpoint left the log"));
-    }
+    if (!commits_.empty()) CheckLive(record, commits_.rbegin()->first, "the newest checkpoint");
   }
   CheckNeeded(record);
 }

@@ -79,6 +79,7 @@ class RealDisk final : public Disk {
   // Checks that the log names what a repair, the best state or a restart would need, and what is pinned.
   void CheckRetention(const SnapshotId& id, const EvaluationLedger& ledger) const;
   void CheckNeeded(const CommitRecord& record) const;
+  void CheckLive(const CommitRecord& record, uint64_t step, const char* what) const;
 
   Cluster* cluster_;
   Random random_;
