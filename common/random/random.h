@@ -46,6 +46,9 @@ class RandomStream {
     return Philox4x32({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), 0, 0}, key_);
   }
 
+  // What Block's rounds begin with, for those who compute many blocks at a time.
+  constexpr std::array<uint32_t, 2> key() const { return key_; }
+
   // The number at `element`.
   constexpr uint32_t At(uint64_t element) const { return Block(element / 4)[element % 4]; }
 

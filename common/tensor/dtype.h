@@ -75,6 +75,40 @@ constexpr DType DTypeOf() {
   }
 }
 
+// Calls visit(T{}), where T is the C++ type of `dtype`, and returns true; false, and no call, when `dtype` is no
+// integer.
+template <typename Visitor>
+constexpr bool VisitInteger(DType dtype, Visitor visit) {
+  switch (dtype) {
+    case DType::kU8:
+      visit(uint8_t{});
+      return true;
+    case DType::kI8:
+      visit(int8_t{});
+      return true;
+    case DType::kU16:
+      visit(uint16_t{});
+      return true;
+    case DType::kI16:
+      visit(int16_t{});
+      return true;
+    case DType::kU32:
+      visit(uint32_t{});
+      return true;
+    case DType::kI32:
+      visit(int32_t{});
+      return true;
+    case DType::kU64:
+      visit(uint64_t{});
+      return true;
+    case DType::kI64:
+      visit(int64_t{});
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace lockstep
 
 #endif  // LOCKSTEP_COMMON_TENSOR_DTYPE_H_

@@ -15,9 +15,9 @@ namespace {
 constexpr int kInputs = 12;
 constexpr int kScores = 4;
 
-std::string Input(const std::string& name) {
-  return absl::StrCat("input { name: '", name, "' type { tensor_type { elem_type: 1 shape { dim { dim_param: 'b' } ",
-                      "dim { dim_value: ", kInputs, " } } } } }\n");
+std::string Input(const std::string& name, int element_type = 1) {
+  return absl::StrCat("input { name: '", name, "' type { tensor_type { elem_type: ", element_type,
+                      " shape { dim { dim_param: 'b' } dim { dim_value: ", kInputs, " } } } } }\n");
 }
 
 std::string Output(const std::string& name) { return absl::StrCat("output { name: '", name, "' }\n"); }
@@ -47,6 +47,12 @@ void WriteModel(const std::string& path, const std::string& graph) {
 
 void WriteLinear(const std::string& path, const std::string& input) {
   WriteModel(path, Input(input) + Weight("w") + Node("MatMul", {input, "w"}, "y") + Output("y"));
+}
+
+void WriteLinearOf(const std::string& path, int element_type) {
+  WriteModel(path, Input("x", element_type) + Weight("w") +
+                       Node("Cast", {"x"}, "number", "attribute { name: 'to' type: 2 i: 1 }") +
+                       Node("MatMul", {"number", "w"}, "y") + Output("y"));
 }
 
 void WriteTwoInputs(const std::string& path, const std::string& other) {

@@ -11,6 +11,8 @@ namespace lockstep::e2e {
 
 // `input` x w.
 void WriteLinear(const std::string& path, const std::string& input);
+// x x w, where x has the element type that ONNX numbers so and is cast to float32 first.
+void WriteLinearOf(const std::string& path, int element_type);
 // (`other` + x) x w.
 void WriteTwoInputs(const std::string& path, const std::string& other);
 // The mean of the squares of x x w.

@@ -26,23 +26,8 @@ using NumberOf = std::conditional_t<std::is_same_v<T, Half>, float, T>;
 // Calls visit(T{}), where T is the C++ type of `dtype`.
 template <typename Visitor>
 void WithElementType(DType dtype, Visitor visit) {
+  if (VisitInteger(dtype, visit)) return;
   switch (dtype) {
-    case DType::kU8:
-      return visit(uint8_t{});
-    case DType::kI8:
-      return visit(int8_t{});
-    case DType::kU16:
-      return visit(uint16_t{});
-    case DType::kI16:
-      return visit(int16_t{});
-    case DType::kU32:
-      return visit(uint32_t{});
-    case DType::kI32:
-      return visit(int32_t{});
-    case DType::kU64:
-      return visit(uint64_t{});
-    case DType::kI64:
-      return visit(int64_t{});
     case DType::kF16:
       return visit(Half{});
     case DType::kF32:

@@ -49,34 +49,22 @@ absl::Status CheckIntegers(const StoredArray& array, absl::string_view what, abs
 
 // The integers of one type of input.
 struct Integers {
-  const char* name;
+  std::string name;
   int64_t lowest;
   int64_t highest;
   bool Hold(int64_t value) const { return value >= lowest && value <= highest; }
 };
 
-template <typename T>
-Integers IntegersOf(const char* name) {
-  return {name, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
-}
-
+// REQUIRES: they all fit into an int64.
 Integers IntegersOf(DType dtype) {
-  switch (dtype) {
-    case DType::kI32:
-      return IntegersOf<int32_t>("int32");
-    case DType::kI16:
-      return IntegersOf<int16_t>("int16");
-    case DType::kI8:
-      return IntegersOf<int8_t>("int8");
-    case DType::kU32:
-      return IntegersOf<uint32_t>("uint32");
-    case DType::kU16:
-      return IntegersOf<uint16_t>("uint16");
-    case DType::kU8:
-      return IntegersOf<uint8_t>("uint8");
-    default:
-      return IntegersOf<int64_t>("int64");
-  }
+  Integers integers;
+  const bool known = VisitInteger(dtype, [&]<typename T>(T) {
+    using Limits = std::numeric_limits<T>;
+    integers = {absl::StrCat(Limits::is_signed ? "int" : "uint", 8 * sizeof(T)), static_cast<int64_t>(Limits::min()),
+                static_cast<int64_t>(Limits::max())};
+  });
+  LS_CHECK(known && dtype != DType::kU64, "an input of integers");
+  return integers;
 }
 
 // Whether an input of `dtype`, integers, takes what is stored.
@@ -190,25 +178,8 @@ absl::Status Field::Read(absl::Span<const int64_t> indices, const RegionOfSample
 
 template <typename T>
 void Field::Convert(const T* from, std::byte* to) const {
-  switch (spec_.dtype) {
-    case DType::kI64:
-      return CopyAs<int64_t>(from, sample_, to);
-    case DType::kI32:
-      return CopyAs<int32_t>(from, sample_, to);
-    case DType::kI16:
-      return CopyAs<int16_t>(from, sample_, to);
-    case DType::kI8:
-      return CopyAs<int8_t>(from, sample_, to);
-    case DType::kU32:
-      return CopyAs<uint32_t>(from, sample_, to);
-    case DType::kU16:
-      return CopyAs<uint16_t>(from, sample_, to);
-    case DType::kU8:
-    case DType::kBool:
-      return CopyAs<uint8_t>(from, sample_, to);
-    default:
-      break;
-  }
+  if (spec_.dtype == DType::kBool) return CopyAs<uint8_t>(from, sample_, to);
+  if (VisitInteger(spec_.dtype, [&]<typename To>(To) { CopyAs<To>(from, sample_, to); })) return;
   float* out = reinterpret_cast<float*>(to);
   const int64_t channels = static_cast<int64_t>(affine_.factor.size());
   if (channels == 0) {

@@ -51,28 +51,8 @@ absl::StatusOr<Tensor> SeededInput(const Graph& graph, const TensorSpec& spec) {
   LS_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(spec.dtype, spec.shape));
   const auto classes = static_cast<uint32_t>(std::max<int64_t>(1, ClassesOf(graph, spec.name)));
   const auto label = [classes](uint32_t bits) { return bits % classes; };
+  if (VisitInteger(spec.dtype, [&]<typename T>(T) { Fill<T>(tensor, spec.name, label); })) return tensor;
   switch (spec.dtype) {
-    case DType::kI64:
-      Fill<int64_t>(tensor, spec.name, label);
-      return tensor;
-    case DType::kI32:
-      Fill<int32_t>(tensor, spec.name, label);
-      return tensor;
-    case DType::kI16:
-      Fill<int16_t>(tensor, spec.name, label);
-      return tensor;
-    case DType::kU16:
-      Fill<uint16_t>(tensor, spec.name, label);
-      return tensor;
-    case DType::kU32:
-      Fill<uint32_t>(tensor, spec.name, label);
-      return tensor;
-    case DType::kI8:
-      Fill<int8_t>(tensor, spec.name, label);
-      return tensor;
-    case DType::kU8:
-      Fill<uint8_t>(tensor, spec.name, label);
-      return tensor;
     case DType::kBool:
       Fill<bool>(tensor, spec.name, [](uint32_t bits) { return bits % 2 != 0; });
       return tensor;

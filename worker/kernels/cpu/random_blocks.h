@@ -5,7 +5,6 @@
 #define LOCKSTEP_WORKER_KERNELS_CPU_RANDOM_BLOCKS_H_
 
 #include <array>
-#include <bit>
 #include <cstdint>
 
 #include "common/random/random.h"
@@ -22,7 +21,7 @@ inline constexpr int64_t kNumbersAtOnce = 4 * kBlocksAtOnce;
   constexpr uint64_t kLanes[] = {0, 1, 2, 3, 4, 5, 6, 7};
   WideVector lanes;
   __builtin_memcpy(&lanes, kLanes, sizeof lanes);
-  const auto key = std::bit_cast<std::array<uint32_t, 2>>(stream);  // all that a stream is
+  const std::array<uint32_t, 2> key = stream.key();
   const WideVector by0 = WideVector{} + 0xD2511F53u, by2 = WideVector{} + 0xCD9E8D57u;
   for (int64_t begin = 0; begin < kBlocksAtOnce; begin += kWideVector) {
     // The lower half of a lane is a word of Philox's counter; its upper half means nothing.
