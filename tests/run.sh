@@ -53,12 +53,12 @@ mapfile -t skipped_targets < <(list 'intersect attr(tags, "\bgpu\b", tests(//...
 [ ${#targets[@]} -gt 0 ] || { echo "tests/run.sh: no test target contains '$only'" >&2; exit 64; }
 
 quiet=(--noshow_progress --ui_event_filters=-info)
-if [ -z "$only" ]; then
-  bazel build "${quiet[@]}" "${flags[@]}" //...
-else
-  bazel build "${quiet[@]}" "${flags[@]}" "${targets[@]}"
+built=("${targets[@]}")
+[ -n "$only" ] || built=(//...)
+if [ "$build_only" = 1 ]; then
+  bazel build "${quiet[@]}" "${flags[@]}" "${built[@]}"
+  exit 0
 fi
-[ "$build_only" = 0 ] || exit 0
 
 results=$(mktemp) simulations='' chaos_pid='' chaos_log=''
 finish() {
@@ -67,6 +67,12 @@ finish() {
   for pid in $simulations $chaos_pid; do { pkill -P "$pid"; kill "$pid"; } 2> /dev/null || true; done
 }
 trap finish EXIT
+
+# Tests wait for processes half of their time: they run while others are still compiled.
+code=0
+bazel test "${quiet[@]}" "${flags[@]}" --test_tag_filters=-gpu --keep_going --test_output=errors "${built[@]}" 2>&1 |
+  tee "$results" || code=${PIPESTATUS[0]}
+
 # Fault schedules run beside all that comes next, where it waits, and give way to it.
 simulator=bazel-bin/tests/simulation/simulation_main simulations_log=$(mktemp)
 [ ${#flags[@]} -eq 0 ] || simulate=$((simulate / 20))  # several times slower
@@ -79,9 +85,11 @@ if [ -x "$simulator" ] && [ -z "$only" ] && [ "$simulate" -gt 0 ]; then
   simulations=$!
 fi
 
-bazel test "${quiet[@]}" "${flags[@]}" --keep_going --test_output=errors "${targets[@]}" 2>&1 | tee "$results" || true
-
 passed=0 failed=0 skipped=${#skipped_targets[@]}
+if [ "$code" != 0 ] && [ "$code" != 3 ]; then  # 3: everything was built, and a test failed
+  echo "tests/run.sh: the build failed"
+  failed=1
+fi
 for label in "${targets[@]}"; do
   logs="bazel-testlogs/${label#//}"
   logs="${logs/://}"

@@ -15,7 +15,7 @@ constexpr int kSamples = 32;
 constexpr int kWidth = 12;
 
 struct Stored {
-  std::string descr;    // the type's name in an npy file
+  std::string descr;  // the type's name in an npy file
   std::string elements;
 };
 
