@@ -2,6 +2,7 @@
 
 load(":cases_test.bzl", "cases_test")
 load(":joined_sources.bzl", "joined_sources")
+load(":sanitized_test.bzl", "sanitized_test")
 
 # lld links a test in a third of the time that gold takes.
 TEST_LINKOPTS = ["-fuse-ld=lld"]
@@ -73,12 +74,15 @@ def ls_test(
         linkopts = [],
         together = _TOGETHER,
         size = "medium",
+        sanitized = False,
         **kwargs):
     """A Catch2 test binary: sources with TEST_CASEs, main comes from //bazel:catch_main.
 
     `together` as in ls_library. `size` is the time after which a test counts as one that hangs: 5 minutes, of which the
-    longest takes one where other work shares the machine.
+    longest takes one where other work shares the machine. `sanitized`: it also runs under sanitizers, as NAME_sanitized.
     """
+    if sanitized:
+        sanitized_test(name = name + "_sanitized", program = ":" + name, size = size)
     _test_program(native.cc_test, name, srcs, deps, copts, linkopts, together, size = size, **kwargs)
 
 def ls_test_program(
