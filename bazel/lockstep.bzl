@@ -9,7 +9,10 @@ TEST_LINKOPTS = ["-fuse-ld=lld"]
 
 # How tests are compiled: their own speed matters less than how soon they are built.
 # The warnings are false ones of g++ 12 about std::string at -O1.
-TEST_COPTS = ["-O1", "-Wno-array-bounds", "-Wno-stringop-overflow", "-Wno-restrict"]
+TEST_COPTS = ["-Wno-array-bounds", "-Wno-stringop-overflow", "-Wno-restrict"] + select({
+    "//bazel:with_sanitizer": [],  # which says how much to optimise
+    "//conditions:default": ["-O1"],
+})
 
 # Headers that are compiled once: headers.h, and with test_headers.h for what is compiled with TEST_COPTS.
 _PRECOMPILED = "//bazel:precompiled"
