@@ -69,6 +69,10 @@ readonly hosts=7 spare_host=6 workers=4 disk_mib=24
 keep=${keep:-${TMPDIR:-/tmp}/chaos.$seed}
 root=$(mktemp -d)
 disk=$root/disk dir=$root/disk/job
+# All hosts have one file system here: beside the chief's own file of its address a worker would find the socket for the
+# chief's host, which passes every cut.
+address_file=$root/address
+ln -s "$dir/chief/address" "$address_file"
 mkdir "$disk"
 mount -t tmpfs -o "size=${disk_mib}m" chaos "$disk" || { echo "chaos.sh: cannot mount a tmpfs" >&2; exit 64; }
 RANDOM=$seed
@@ -101,7 +105,7 @@ start_chief() {  # HOST; the log's name tells which life it is
 
 start_worker() {  # NUMBER: on the host of the same number
   lives=$((lives + 1))
-  in_host "$1" "$lockstep" worker --chief-file "$dir/chief/address" --token-file "$dir/chief/token" \
+  in_host "$1" "$lockstep" worker --chief-file "$address_file" --token-file "$dir/chief/token" \
     --name "worker-$1" --peer-host "${address[$1]}" --record "$root/records" >"$root/log/worker-$1-$lives" 2>&1 &
   pid[worker-$1]=$!
   await_start "worker-$1"

@@ -48,6 +48,10 @@ HostedJob::HostedJob(const std::string& name, std::string job, std::vector<std::
   fs::remove_all(directory_);
   fs::remove_all(Records());
   fs::create_directories(Records());
+  // Hosts have one file system here, in which a worker would find the socket that its chief has for its own host beside
+  // the file of its address: past every network. By another name it finds the address alone.
+  fs::remove(SeenAddress());
+  fs::create_symlink(directory_ + "/chief/address", SeenAddress());
   StartChief();
   for (int number = 1; number <= workers; ++number) {
     hosts_.GiveUpConnectionsAfter(number, retries);
@@ -61,6 +65,7 @@ HostedJob::~HostedJob() {
   std::error_code ignored;
   fs::remove_all(directory_, ignored);
   fs::remove_all(Records(), ignored);
+  fs::remove(SeenAddress(), ignored);
 }
 
 void HostedJob::StartChief() {
@@ -78,8 +83,8 @@ void HostedJob::StartChief() {
 
 void HostedJob::StartWorker(int number) {
   Start(NameOf(number), number,
-        {"worker", "--chief-file", directory_ + "/chief/address", "--token-file", directory_ + "/chief/token", "--name",
-         NameOf(number), "--peer-host", hosts_.Address(number), "--record", Records()});
+        {"worker", "--chief-file", SeenAddress(), "--token-file", directory_ + "/chief/token", "--name", NameOf(number),
+         "--peer-host", hosts_.Address(number), "--record", Records()});
 }
 
 void HostedJob::Start(const std::string& name, int host, const std::vector<std::string>& words) {

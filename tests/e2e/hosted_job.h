@@ -55,6 +55,8 @@ class HostedJob {
   int Generations() const;
   const std::string& directory() const { return directory_; }
   std::string Records() const { return directory_ + ".records"; }
+  // The file in which workers find their chief's address.
+  std::string SeenAddress() const { return directory_ + ".address"; }
   std::string LogOf(const std::string& process) const;
 
  private:

@@ -11,6 +11,7 @@
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <deque>
 #include <filesystem>
 #include <fstream>
@@ -174,7 +175,8 @@ TEST_CASE("stranger: eleven thousand connections hinder no worker, and cost the 
       return worker.name() == "late" && worker.state() == "member";
     });
   });
-  CHECK(ResidentMib(job.chief().pid()) - before < 64);
+  // AddressSanitizer keeps what was freed.
+  if (std::getenv("LOCKSTEP_SANITIZER") == nullptr) CHECK(ResidentMib(job.chief().pid()) - before < 64);
   job.WaitForStatus("strangers are counted", [&](const proto::StatusReply& status) {
     return status.refused_callers() >= static_cast<uint64_t>(silent) / 2;
   });
