@@ -96,26 +96,42 @@ def write_job(arguments, name):
     return at + ".yaml"
 
 
-def our_run(arguments, job, size, steps):
-    """Seconds per step."""
-    directory = os.path.join(arguments.directory, "run")
+def start_job(arguments, directory, job, size, steps, settings=()):
     subprocess.run(["rm", "-rf", directory], check=True)
-    command = [arguments.lockstep, "run", job, "--workers", str(size), "--dir", directory, "--set",
-               f"train.duration={steps}steps"]
-    for setting in arguments.set:
+    command = [arguments.lockstep, "run", job, "--workers", str(size), "--dir", directory]
+    for setting in [f"train.duration={steps}steps", *settings, *arguments.set]:
         command += ["--set", setting]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"vs_ddp.py: a job failed:\n{done.stdout[-2000:]}")
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def seconds_per_step(job, directory):
+    output = job.communicate()[0]
+    if job.returncode:
+        raise SystemExit(f"vs_ddp.py: a job failed:\n{output[-2000:]}")
     with open(os.path.join(directory, "stats", "worker_stats.json")) as stats:
         worker = json.load(stats)["workers"][0]
     return worker["step_seconds"] / worker["steps"]
+
+
+def our_run(arguments, job, size, steps):
+    """Seconds per step."""
+    directory = os.path.join(arguments.directory, "run")
+    return seconds_per_step(start_job(arguments, directory, job, size, steps), directory)
+
+
+def apart_run(arguments, job, batch, steps):
+    """Seconds per step of two jobs at once, of one worker and half of the batch each, that know nothing of each other."""
+    half = [f"train.global_batch_size={batch // 2}", "train.logical_shards=1"]
+    directories = [os.path.join(arguments.directory, f"apart{i}") for i in range(2)]
+    jobs = [start_job(arguments, directory, job, 1, steps, half) for directory in directories]
+    return statistics.mean([seconds_per_step(*pair) for pair in zip(jobs, directories)])
 
 
 def compare(arguments, name):
     _, _, batch = vs_pytorch.models()[name]
     job = write_job(arguments, name)
     ways = {"ours_1": lambda n: our_run(arguments, job, 1, n), "ours_2": lambda n: our_run(arguments, job, 2, n),
+            "ours_apart": lambda n: apart_run(arguments, job, batch, n),
             "ddp_1": lambda n: torch_run(arguments, name, 1, n), "ddp_2": lambda n: torch_run(arguments, name, 2, n)}
     steps = {way: max(20, int(arguments.seconds / run(20))) for way, run in ways.items()}
     rounds = [{way: batch / run(steps[way]) for way, run in ways.items()} for _ in range(arguments.rounds)]
@@ -123,6 +139,7 @@ def compare(arguments, name):
     result = {"model": name, "busy": arguments.busy}
     result.update({way: round(middle(speeds[way] for speeds in rounds), 2) for way in ways})
     result["second_brings_ours"] = round(middle(s["ours_2"] / s["ours_1"] for s in rounds), 3)
+    result["apart_would_bring"] = round(middle(s["ours_apart"] / s["ours_1"] for s in rounds), 3)
     result["second_brings_ddp"] = round(middle(s["ddp_2"] / s["ddp_1"] for s in rounds), 3)
     result["ours_over_ddp_1"] = round(middle(s["ours_1"] / s["ddp_1"] for s in rounds), 3)
     result["ours_over_ddp_2"] = round(middle(s["ours_2"] / s["ddp_2"] for s in rounds), 3)

@@ -8,7 +8,8 @@
 #   --seconds N     that a run steps, about (default: 10)
 #   --busy          a third process takes half of a core meanwhile
 #   --set KEY=VALUE another setting of our job, such as security.peers=encrypted
-# One JSON object per model: samples per second of one and of two, what the second one brings, and ours over DDP's.
+# One JSON object per model: samples per second of one and of two, what the second one brings, and ours over DDP's; and what
+# two workers would bring that exchange nothing and wait for nobody (apart: two jobs at once, of half of the batch each).
 # docs/benchmarks.md keeps the figures. Exit 78: no PYTHON with torch.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
