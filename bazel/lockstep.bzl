@@ -85,7 +85,7 @@ def ls_test(
     longest takes one where other work shares the machine. `sanitized`: it also runs under sanitizers, as NAME_sanitized.
     """
     if sanitized:
-        sanitized_test(name = name + "_sanitized", program = ":" + name, size = size)
+        sanitized_test(name = name + "_sanitized", program = ":" + name, size = size, tags = ["sanitized"])
     _test_program(native.cc_test, name, srcs, deps, copts, linkopts, together, size = size, **kwargs)
 
 def ls_test_program(

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint_format/naming.h"
+#include "common/net/chief_channel.h"
 #include "tests/e2e/traced_job.h"
 
 namespace lockstep::e2e {
@@ -84,7 +85,7 @@ const TracedJob& KilledBeforeItsRecord() {
     job.StartWorker();
     REQUIRE(job.EndOfTraced() == Ended{0, SIGKILL});
     job.KillWorker();
-    fs::remove(job.directory() + "/chief/address.socket");  // where paths are short enough for one: it cannot be copied
+    fs::remove(SocketBeside(job.directory() + "/chief/address"));  // it cannot be copied
     return job.CheckLog().newest == 0;
   }();
   REQUIRE(made);
