@@ -4,6 +4,7 @@
 
 #include "tests/contracts/communicator_contract.h"
 #include "tests/contracts/local_sockets.h"
+#include "tests/contracts/summed_in_shared_memory.h"
 #include "worker/collectives/loopback/loopback_communicator.h"
 #include "worker/collectives/rendezvous_store.h"
 #include "worker/fakes/deferred_communicator.h"
@@ -21,21 +22,39 @@ Group MakeDeferredGroup(int size) {
   return group;
 }
 
+// The connections of a group.
+struct Way {
+  PeerSecurity security = PeerSecurity::kEncryptedBeyondHost;
+  bool host_sockets = false;
+  bool shares_memory = false;
+};
+
+// Enough for the exact sums of a check.
+constexpr size_t kSharedBytes = 8 << 20;
+
 // Each rank forms on a thread of its own. Pieces are small, so that short buffers have many of them.
-Group FormGroup(RendezvousStore& store, Generation generation, int size, absl::Duration ask_every,
-                PeerSecurity security = PeerSecurity::kEncryptedBeyondHost) {
+Group FormGroup(RendezvousStore& store, Generation generation, int size, absl::Duration ask_every, Way way = {}) {
   Group group(static_cast<size_t>(size));
   std::vector<std::thread> threads;
   std::vector<absl::Status> statuses(static_cast<size_t>(size));
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
+      const auto memory = SharedMemory::Make();
+      std::unique_ptr<device::Buffer> buffer;
+      if (way.shares_memory) buffer = memory->Allocate(kSharedBytes).value();
       auto formed = FormSockets(
           {.group =
                {.generation = generation, .rank = rank, .size = size, .ask_every = ask_every, .piece_elements = 1000},
-           .security = security},
+           .security = way.security,
+           .host_sockets = way.host_sockets,
+           .memory = way.shares_memory ? memory : nullptr},
           store);
       statuses[static_cast<size_t>(rank)] = formed.status();
-      if (formed.ok()) group[static_cast<size_t>(rank)] = std::move(*formed);
+      if (!formed.ok()) return;
+      std::unique_ptr<Communicator>& formed_rank = group[static_cast<size_t>(rank)];
+      formed_rank = *std::move(formed);
+      if (buffer == nullptr) return;
+      formed_rank = std::make_unique<SummedInSharedMemory>(std::move(formed_rank), std::move(buffer));
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -46,14 +65,11 @@ Group FormGroup(RendezvousStore& store, Generation generation, int size, absl::D
   return group;
 }
 
-Group MakeSocketGroup(int size) {
-  InProcessStore store;
-  return FormGroup(store, {.term = 3, .counter = 9}, size, absl::Seconds(20));
-}
-
-Group MakeEncryptedGroup(int size) {
-  InProcessStore store;
-  return FormGroup(store, {.term = 3, .counter = 9}, size, absl::Seconds(20), PeerSecurity::kEncrypted);
+GroupFactory Over(Way way) {
+  return [way](int size) {
+    InProcessStore store;
+    return FormGroup(store, {.term = 3, .counter = 9}, size, absl::Seconds(20), way);
+  };
 }
 
 struct Kind {
@@ -64,8 +80,10 @@ struct Kind {
 const std::vector<Kind>& Kinds() {
   static const std::vector<Kind> kinds = {{"loopback", MakeLoopbackGroup},
                                           {"deferred", MakeDeferredGroup},
-                                          {"sockets", MakeSocketGroup},
-                                          {"encrypted sockets", MakeEncryptedGroup}};
+                                          {"sockets", Over({})},
+                                          {"encrypted sockets", Over({.security = PeerSecurity::kEncrypted})},
+                                          {"host sockets", Over({.host_sockets = true})},
+                                          {"shared memory", Over({.host_sockets = true, .shares_memory = true})}};
   return kinds;
 }
 

@@ -1,5 +1,7 @@
 #include "worker/device/mirrored_buffer.h"
 
+#include <utility>
+
 #include "common/status/status_macros.h"
 
 namespace lockstep::device {
@@ -9,6 +11,12 @@ absl::StatusOr<MirroredBuffer> MirroredBuffer::Make(Device& device, size_t bytes
   LS_ASSIGN_OR_RETURN(buffer.device_, device.Allocate(bytes));
   if (with_host) LS_RETURN_IF_ERROR(buffer.EnsureHost(device));
   return buffer;
+}
+
+MirroredBuffer MirroredBuffer::Over(std::unique_ptr<Buffer> buffer) {
+  MirroredBuffer mirrored;
+  mirrored.device_ = std::move(buffer);
+  return mirrored;
 }
 
 absl::Status MirroredBuffer::EnsureHost(Device& device) {

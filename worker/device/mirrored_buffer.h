@@ -21,6 +21,8 @@ class MirroredBuffer {
   // Both sides are zeroed. ResourceExhausted as from Allocate and AllocateHost. Without `with_host` the host side
   // exists only after EnsureHost.
   static absl::StatusOr<MirroredBuffer> Make(Device& device, size_t bytes, bool with_host = true);
+  // Takes zeroed memory that both the host and the device can access.
+  static MirroredBuffer Over(std::unique_ptr<Buffer> buffer);
   absl::Status EnsureHost(Device& device);
 
   bool in_place() const { return device_ != nullptr && device_->host_visible(); }

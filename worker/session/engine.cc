@@ -98,7 +98,8 @@ void Engine::Do(const FormCommunicator& action) {
                                            .size = static_cast<int>(action.members.size())},
                                  .host = options_.peer_host,
                                  .security = peer_security_,
-                                 .form_limit = options_.form_limit};
+                                 .form_limit = options_.form_limit,
+                                 .memory = shared_memory_};
   for (const Member& member : action.members) {
     sockets.group.names.push_back(absl::StrCat(member.name, " at ", member.address));
   }

@@ -24,6 +24,7 @@
 #include "common/sync/mutex.h"
 #include "common/sync/pulse.h"
 #include "worker/collectives/communicator.h"
+#include "worker/collectives/shared/shared_memory.h"
 #include "worker/collectives/sockets/peer_listener.h"
 #include "worker/collectives/sockets/socket_forming.h"
 #include "worker/device/choice/device_choice.h"
@@ -152,6 +153,7 @@ class Engine {
   std::string metagraph_;                                            // of the replica
   HooksOfJob made_hooks_;                                            // of a replica that is made but not installed yet
   PeerSecurity peer_security_ = PeerSecurity::kEncryptedBeyondHost;  // of the job
+  const std::shared_ptr<SharedMemory> shared_memory_ = SharedMemory::Make();  // read by peers on this host
   bool sync_voided_ = false;                    // a failed transfer overwrote the state in this generation
   std::atomic<uint64_t> samples_{0};            // number of samples requested
   std::atomic<uint64_t> cancelled_samples_{0};  // samples up to this number, from 1, are cancelled

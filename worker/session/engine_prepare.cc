@@ -93,7 +93,7 @@ std::unique_ptr<Replica> Engine::MakeReplica(const std::string& metagraph, const
         std::any_of(job.hooks().begin(), job.hooks().end(), [](const auto& hook) { return hook.has_profile(); });
     made_hooks_ = {job.name(), {}, traces ? std::make_shared<StepTracer>() : nullptr};
     Profiler* const profiler = traces ? made_hooks_.tracer->profiler() : nullptr;
-    return Replica::Make(graph, job, plan, &pulse_, problem, profiler, options_.device);
+    return Replica::Make(graph, job, plan, &pulse_, problem, profiler, options_.device, shared_memory_);
   };
   absl::StatusOr<std::unique_ptr<Replica>> replica = fetch();
   if (!replica.ok()) {

@@ -59,9 +59,9 @@ absl::Status GradientExchange::Allocate() {
   LS_ASSIGN_OR_RETURN(exponents_, MirroredBuffer::Make(device, layout.tensors().size() * sizeof(int32_t)));
   if (!takes_as_it_is()) {
     const auto elements = static_cast<size_t>(layout.total_elements());
-    LS_ASSIGN_OR_RETURN(floats_, MirroredBuffer::Make(device, elements * sizeof(float), /*with_host=*/false));
+    LS_ASSIGN_OR_RETURN(floats_, AllocateExchanged(elements * sizeof(float)));
     if (sums_integers()) {
-      LS_ASSIGN_OR_RETURN(sums_, MirroredBuffer::Make(device, elements * sizeof(int64_t), /*with_host=*/false));
+      LS_ASSIGN_OR_RETURN(sums_, AllocateExchanged(elements * sizeof(int64_t)));
     }
   }
   LS_ASSIGN_OR_RETURN(filled_, device.NewEvent());
@@ -71,6 +71,16 @@ absl::Status GradientExchange::Allocate() {
     LS_ASSIGN_OR_RETURN(staged_.emplace_back(), device.NewEvent());
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<MirroredBuffer> GradientExchange::AllocateExchanged(size_t bytes) {
+  if (options_.shared_memory != nullptr && options_.device->host_visible()) {
+    auto shared = options_.shared_memory->Allocate(bytes);
+    if (shared.ok()) return MirroredBuffer::Over(*std::move(shared));
+    if (absl::IsResourceExhausted(shared.status())) return shared.status();
+  }
+  // Where the system does not share memory, peers get copies.
+  return MirroredBuffer::Make(*options_.device, bytes, /*with_host=*/false);
 }
 
 int64_t GradientExchange::BytesOf(const GradientLayout& layout, int logical_shards, ReductionMode reduction) {

@@ -41,6 +41,7 @@
 #include "worker/arithmetic/bucketer.h"
 #include "worker/collectives/communicator.h"
 #include "worker/collectives/control_word.h"
+#include "worker/collectives/shared/shared_memory.h"
 #include "worker/device/device.h"
 #include "worker/device/mirrored_buffer.h"
 #include "worker/device/step_math.h"
@@ -67,6 +68,8 @@ class GradientExchange {
     device::Stream* stream = nullptr;
     // The device address of each bucket of the layout, from which a shard's gradients are read.
     std::vector<const float*> buckets;
+    // What peers on this host may read; null: nothing. Sums in host memory are allocated there.
+    std::shared_ptr<SharedMemory> shared_memory;
   };
 
   // ResourceExhausted when memory is exhausted.
@@ -127,6 +130,8 @@ class GradientExchange {
   explicit GradientExchange(Options options);
 
   absl::Status Allocate();
+  // Zeroed memory for what is sent to peers or comes from them, without a host side.
+  absl::StatusOr<device::MirroredBuffer> AllocateExchanged(size_t bytes);
   // Sets order_: starts with the shards of an accepted claim, if any.
   void OrderShards(const ShardClaim& kept);
   // Sets keeps_values_: whether this attempt sends its single shard as float32 values. If not, quantises values that a

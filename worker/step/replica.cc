@@ -34,6 +34,8 @@ class ReplicaBuilder {
                  const device::WorkerDevice& where)
       : job_(job), kernel_plan_(kernel_plan), pulse_(pulse), profiler_(profiler), where_(where) {}
 
+  void ShareMemory(std::shared_ptr<SharedMemory> memory) { config_.shared_memory = std::move(memory); }
+
   absl::Status Build(const std::string& metagraph_bytes) {
     LS_ASSIGN_OR_RETURN(config_.metagraph, ParseMetaGraph(metagraph_bytes));
     problem_ = PrepareProblem::kCannotRun;
@@ -315,8 +317,10 @@ std::string Replica::device_text() const {
 
 std::unique_ptr<Replica> Replica::Make(const std::string& metagraph_bytes, const JobSpec& job,
                                        const std::string& kernel_plan, Pulse* pulse, ReplicaProblem& problem,
-                                       Profiler* profiler, const device::WorkerDevice& where) {
+                                       Profiler* profiler, const device::WorkerDevice& where,
+                                       std::shared_ptr<SharedMemory> shared_memory) {
   ReplicaBuilder builder(job, kernel_plan, pulse, profiler, where);
+  builder.ShareMemory(std::move(shared_memory));
   const absl::Status status = builder.Build(metagraph_bytes);
   if (status.ok()) return builder.Take();
   problem = {builder.problem(), status};

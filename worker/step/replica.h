@@ -42,10 +42,11 @@ class Replica {
   // Makes a replica. If `kernel_plan` is empty, it chooses the kernels and records the probe; else both must agree with
   // the plan (rules 29 to 31). Blocks, and advances `pulse` (may be null; outlives the replica). On failure returns
   // null and fills `problem`. `profiler` (may be null; outlives the replica) profiles the replica. `where`: the
-  // worker's options `--device` and `--local-rank`.
+  // worker's options `--device` and `--local-rank`. `shared_memory` (may be null): as in GradientExchange::Options.
   static std::unique_ptr<Replica> Make(const std::string& metagraph_bytes, const JobSpec& job,
                                        const std::string& kernel_plan, Pulse* pulse, ReplicaProblem& problem,
-                                       Profiler* profiler = nullptr, const device::WorkerDevice& where = {});
+                                       Profiler* profiler = nullptr, const device::WorkerDevice& where = {},
+                                       std::shared_ptr<SharedMemory> shared_memory = nullptr);
 
   ReplicaState& state() { return *state_; }
   // REQUIRES: not released().

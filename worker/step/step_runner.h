@@ -67,13 +67,14 @@ struct StepConfig {
   uint64_t seed = 0;
   int64_t global_batch = 0;
   int logical_shards = 1;
-  int64_t eval_batch = 0;                      // 0: the job does not evaluate
-  Pulse* pulse = nullptr;                      // reports waits for peers; may be null
-  Profiler* profiler = nullptr;                // may be null
-  device::Device* device = nullptr;            // of the plans and the state
-  bool poison = kPoisonsMemory;                // poisons batches before they are read
-  const Augmentation* augmentation = nullptr;  // of training images; null: none
-  const Mixing* mixing = nullptr;              // of their passes; null: none
+  int64_t eval_batch = 0;                       // 0: the job does not evaluate
+  Pulse* pulse = nullptr;                       // reports waits for peers; may be null
+  Profiler* profiler = nullptr;                 // may be null
+  device::Device* device = nullptr;             // of the plans and the state
+  bool poison = kPoisonsMemory;                 // poisons batches before they are read
+  const Augmentation* augmentation = nullptr;   // of training images; null: none
+  const Mixing* mixing = nullptr;               // of their passes; null: none
+  std::shared_ptr<SharedMemory> shared_memory;  // of GradientExchange::Options
 };
 
 struct StepPlans {

@@ -33,7 +33,8 @@ absl::Status StepRunner::MakeTables() {
                                     .profiler = config_.profiler,
                                     .device = config_.device,
                                     .stream = &plan_->stream(),
-                                    .buckets = {}};
+                                    .buckets = {},
+                                    .shared_memory = config_.shared_memory};
   for (size_t b = 0; b < layout.buckets().size(); ++b) {
     options.buckets.push_back(reinterpret_cast<const float*>(plan_->bucket_address(static_cast<int>(b))));
   }

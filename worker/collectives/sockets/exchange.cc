@@ -33,6 +33,14 @@ uint64_t DigestOf(const Call& call) {
   return digest;
 }
 
+// Small sums are sent: that needs no answer.
+bool IsShared(const Call& call) {
+  return call.kind == CallKind::kAllReduceExact && call.floats.size() * sizeof(float) > kSmallBytes;
+}
+
+bool IsReduced(FrameKind kind) { return kind == FrameKind::kReduce || kind == FrameKind::kReduceAt; }
+bool IsAt(FrameKind kind) { return kind == FrameKind::kReduceAt || kind == FrameKind::kGatherAt; }
+
 absl::Status BelongsNowhere() { return absl::UnavailableError("it sent a piece that this call does not have"); }
 
 // own = the sum of all, in rank order.
@@ -68,13 +76,15 @@ std::string CallWords::Name() const {
                       bytes, " bytes");
 }
 
-Exchange::Exchange(Call call, int rank, int size, int64_t most_elements, SendFrame send)
+Exchange::Exchange(Call call, int rank, int size, int64_t most_elements, SendFrame send, const HostMemory* memory)
     : call_(std::move(call)),
       rank_(rank),
       size_(size),
       most_elements_(most_elements),
       send_(std::move(send)),
+      memory_(IsShared(call_) ? memory : nullptr),
       expected_(static_cast<size_t>(size)),
+      told_(static_cast<size_t>(size)),
       held_(static_cast<size_t>(size)),
       released_(static_cast<size_t>(size)) {
   SetUp();
@@ -194,10 +204,18 @@ void Exchange::SendPiece(int peer, FrameKind kind, const Block& block, int64_t p
                 .bytes = static_cast<uint32_t>(static_cast<size_t>(range.size) * element_bytes),
                 .sequence = call_.sequence,
                 .offset = static_cast<uint64_t>(range.begin)};
-  frame.bytes = base + static_cast<size_t>(block.offset + range.begin) * element_bytes;
+  const char* const bytes = base + static_cast<size_t>(block.offset + range.begin) * element_bytes;
+  const auto at = static_cast<size_t>(peer);
+  if (const std::optional<SharedRange> shared = RangeFor(peer, bytes, frame.head.bytes); shared.has_value()) {
+    frame.head.kind = kind == FrameKind::kReduce ? FrameKind::kReduceAt : FrameKind::kGatherAt;
+    frame.head.bytes = sizeof(*shared);
+    frame.owned.assign(reinterpret_cast<const char*>(&*shared), sizeof(*shared));
+    if (std::exchange(told_[at], 1) == 0) ++unread_;
+  } else {
+    frame.bytes = bytes;
+  }
   frame.unsent = &unsent_;
   ++unsent_;
-  const auto at = static_cast<size_t>(peer);
   if (released_[at] != 0) return send_(peer, std::move(frame));
   held_[at].push_back(std::move(frame));
 }
@@ -209,15 +227,23 @@ void Exchange::SendGathered(int64_t piece) {
 }
 
 size_t Exchange::MostBytesToAPeer() const {
-  size_t most = 0;
-  for (const std::vector<OutgoingFrame>& frames : held_) {
-    size_t bytes = 0;
-    for (const OutgoingFrame& frame : frames) bytes += frame.head.bytes;
-    most = std::max(most, bytes);
-  }
   // What it will pass on of what comes.
   if (call_.kind == CallKind::kBroadcast) return forwards_to_ < 0 ? 0 : call_.bytes.size();
-  return most + (reduce_bytes_ > 0 ? static_cast<size_t>(own().size) * gather_bytes_ : 0);
+  const size_t result = reduce_bytes_ > 0 ? static_cast<size_t>(own().size) * gather_bytes_ : 0;
+  size_t most = 0;
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer == rank_) continue;
+    size_t bytes = 0;
+    for (const OutgoingFrame& frame : held_[static_cast<size_t>(peer)]) bytes += frame.head.bytes;
+    const char* const own_result = gathered_ + static_cast<size_t>(own().offset) * gather_bytes_;
+    const bool reads = result > 0 && RangeFor(peer, own_result, result).has_value();
+    most = std::max(most, bytes + (reads ? static_cast<size_t>(own().pieces) * sizeof(SharedRange) : result));
+  }
+  return most;
+}
+
+std::optional<SharedRange> Exchange::RangeFor(int peer, const char* begin, size_t bytes) const {
+  return memory_ == nullptr ? std::nullopt : memory_->RangeFor(peer, begin, bytes);
 }
 
 void Exchange::Release(int peer) {
@@ -230,16 +256,19 @@ void Exchange::Release(int peer) {
 absl::StatusOr<char*> Exchange::PlaceFor(int peer, const FrameHead& head, std::vector<char>& scratch) {
   const auto at = static_cast<size_t>(peer);
   Expected& expected = expected_[at];
-  const bool reduces = head.kind == FrameKind::kReduce;
+  const bool reduces = IsReduced(head.kind);
   int64_t& next = reduces ? expected.next_reduce : expected.next_gather;
   if (next == (reduces ? expected.reduce : expected.gather)) return BelongsNowhere();
   const Block& block = reduces ? own() : blocks_[at];
   const Piece piece = PieceOf(block, next);
-  const bool fits =
-      reduces ? FitsReduced(piece.size, head.bytes) : head.bytes == static_cast<size_t>(piece.size) * gather_bytes_;
+  bool fits = memory_ != nullptr && head.bytes == sizeof(SharedRange);
+  if (!IsAt(head.kind)) {
+    fits =
+        reduces ? FitsReduced(piece.size, head.bytes) : head.bytes == static_cast<size_t>(piece.size) * gather_bytes_;
+  }
   if (head.offset != static_cast<uint64_t>(piece.begin) || !fits) return BelongsNowhere();
   ++next;
-  if (!reduces) return gathered_ + static_cast<size_t>(block.offset + piece.begin) * gather_bytes_;
+  if (!reduces && !IsAt(head.kind)) return gathered_ + static_cast<size_t>(block.offset + piece.begin) * gather_bytes_;
   if (!floats_.empty()) return reinterpret_cast<char*>(floats_.data() + peer * own().size + piece.begin);
   if (scratch.size() < head.bytes) scratch.resize(head.bytes);
   return scratch.data();
@@ -251,10 +280,15 @@ bool Exchange::FitsReduced(int64_t elements, size_t bytes) const {
   return bytes == n * sizeof(int64_t) || bytes == n * sizeof(float);
 }
 
-void Exchange::OnReceived(int peer, const FrameHead& head, char* place) {
+absl::Status Exchange::OnReceived(int peer, const FrameHead& head, char* place) {
+  if (IsAt(head.kind)) return ReadShared(peer, head, place);
   --left_;
+  TellRead(peer);
   if (head.kind == FrameKind::kReduce) {
-    return AddPiece(static_cast<int64_t>(head.offset) / own().piece_size, head.bytes, place);
+    const int64_t piece = static_cast<int64_t>(head.offset) / own().piece_size;
+    AddPiece(piece, head.bytes, place);
+    CountPiece(piece);
+    return absl::OkStatus();
   }
   if (call_.kind == CallKind::kBroadcast && forwards_to_ >= 0) {
     const Block& block = blocks_[static_cast<size_t>(peer)];
@@ -262,22 +296,61 @@ void Exchange::OnReceived(int peer, const FrameHead& head, char* place) {
               gather_bytes_);
   }
   if (small_ && left_ == 0) SumSmall();
+  return absl::OkStatus();
+}
+
+absl::Status Exchange::ReadShared(int peer, const FrameHead& head, const char* place) {
+  SharedRange range;
+  std::memcpy(&range, place, sizeof(range));
+  const bool reduces = head.kind == FrameKind::kReduceAt;
+  const Block& block = reduces ? own() : blocks_[static_cast<size_t>(peer)];
+  const int64_t number = static_cast<int64_t>(head.offset) / block.piece_size;
+  const Piece piece = PieceOf(block, number);
+  const bool fits =
+      reduces ? FitsReduced(piece.size, range.bytes) : range.bytes == static_cast<size_t>(piece.size) * gather_bytes_;
+  const char* const bytes = memory_->BytesOf(peer, range);
+  if (!fits || bytes == nullptr || reinterpret_cast<uintptr_t>(bytes) % sizeof(int64_t) != 0) {
+    return absl::UnavailableError("it named memory that it does not share");
+  }
+  if (reduces) {
+    AddPiece(number, range.bytes, bytes);
+  } else {
+    std::memcpy(gathered_ + static_cast<size_t>(block.offset + piece.begin) * gather_bytes_, bytes, range.bytes);
+  }
+  // It may have given up the call and overwritten the piece. Then the piece never counts, and its note ends the call.
+  if (!memory_->Holds(peer)) return absl::OkStatus();
+  --left_;
+  expected_[static_cast<size_t>(peer)].read_here = true;
+  TellRead(peer);
+  if (reduces) CountPiece(number);
+  return absl::OkStatus();
+}
+
+void Exchange::TellRead(int peer) {
+  Expected& expected = expected_[static_cast<size_t>(peer)];
+  if (!expected.complete() || !std::exchange(expected.read_here, false)) return;
+  send_(peer, {.head = {.kind = FrameKind::kRead, .sequence = call_.sequence}});
+}
+
+absl::Status Exchange::OnRead(int peer) {
+  if (std::exchange(told_[static_cast<size_t>(peer)], 0) == 0) return BelongsNowhere();
+  --unread_;
+  return absl::OkStatus();
 }
 
 absl::Status Exchange::TakeWaited(int peer, const FrameHead& head, absl::Span<const char> bytes) {
   std::vector<char> scratch;
   LS_ASSIGN_OR_RETURN(char* const place, PlaceFor(peer, head, scratch));
   std::copy(bytes.begin(), bytes.end(), place);
-  OnReceived(peer, head, place);
-  return absl::OkStatus();
+  return OnReceived(peer, head, place);
 }
 
-void Exchange::AddPiece(int64_t piece, size_t bytes, char* place) {
+void Exchange::AddPiece(int64_t piece, size_t bytes, const char* place) {
   const Piece range = PieceOf(own(), piece);
   const auto n = static_cast<size_t>(range.size);
-  const int before = came_[static_cast<size_t>(piece)]++;
+  const int before = came_[static_cast<size_t>(piece)];
   const bool last = before + 1 == size_ - 1;
-  const absl::Span<int64_t> integers(reinterpret_cast<int64_t*>(place), n);
+  const absl::Span<const int64_t> integers(reinterpret_cast<const int64_t*>(place), n);
   switch (call_.kind) {
     case CallKind::kAllReduceExact: {
       ExactAddends came = {.integers = integers};
@@ -305,7 +378,10 @@ void Exchange::AddPiece(int64_t piece, size_t bytes, char* place) {
     case CallKind::kBroadcast:
       break;  // nothing is reduced
   }
-  if (last) SendGathered(piece);
+}
+
+void Exchange::CountPiece(int64_t piece) {
+  if (++came_[static_cast<size_t>(piece)] == size_ - 1) SendGathered(piece);
 }
 
 void Exchange::SumExactPiece(const Piece& piece, const ExactAddends& last) {

@@ -27,6 +27,9 @@ enum class FrameKind : uint32_t {
   kNote,      // the reason why the sender aborts; the last frame
   kAsk,       // asks for kAnswer, to test the connection
   kAnswer,
+  kReduceAt,  // kReduce and kGather whose bytes are in memory that the sender shares; bytes: the SharedRange
+  kGatherAt,
+  kRead,  // the sender has read all of the receiver's kReduceAt and kGatherAt of this call
 };
 
 // Sent in the machine's byte order, like CallWords: all ranks of a generation run the same protocol version (the

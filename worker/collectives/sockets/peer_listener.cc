@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,7 @@
 #include "common/liveness/activity.h"
 #include "common/status/status_macros.h"
 #include "worker/collectives/completion.h"
+#include "worker/collectives/sockets/host_socket.h"
 #include "worker/collectives/sockets/probe_answer.h"
 
 namespace lockstep::worker {
@@ -53,11 +55,11 @@ void ExpectedPeers::Abort(const absl::Status& cause) {
   changed_.SignalAll();
 }
 
-std::string ExpectedPeers::KeyOf(absl::string_view bytes, const sockaddr_in& other) {
+std::string ExpectedPeers::KeyOf(absl::string_view bytes, bool loopback) {
   const std::optional<Prelude> prelude = lockstep::worker::ReadPrelude(bytes);
   const auto size = static_cast<uint32_t>(size_);
   if (!prelude.has_value() || prelude->kind != PreludeKind::kRank || prelude->from >= size ||
-      (Encrypts(security_, IsLoopback(other)) && !prelude->encrypts)) {
+      (Encrypts(security_, loopback) && !prelude->encrypts)) {
     return "";
   }
   const PeerPair pair{.generation = generation_,
@@ -93,6 +95,7 @@ PeerListener::PeerListener(Listening listening, Descriptor wake_read, Descriptor
       wake_read_(std::move(wake_read)),
       wake_write_(std::move(wake_write)),
       address_(std::move(address)),
+      host_listener_(ListenOnHost(address_)),
       incarnation_(incarnation),
       thread_([this] { Serve(); }) {}
 
@@ -118,32 +121,41 @@ void PeerListener::Serve() {
     std::erase_if(guests_, [&](const Guest& guest) { return now >= guest.until; });
     absl::Duration wait = guests_.empty() ? absl::InfiniteDuration() : guests_.front().until - now;
     if (std::exchange(out_of_descriptors_, false)) wait = std::min(wait, kBreather);
+    const bool accepts = wait != kBreather;
     entries = {{.fd = wake_read_.get(), .events = POLLIN, .revents = 0},
-               {.fd = wait == kBreather ? -1 : listener_.get(), .events = POLLIN, .revents = 0}};
+               {.fd = accepts ? listener_.get() : -1, .events = POLLIN, .revents = 0},
+               {.fd = accepts ? host_listener_.get() : -1, .events = POLLIN, .revents = 0}};
     for (const Guest& guest : guests_) entries.push_back({.fd = guest.fd(), .events = guest.awaits, .revents = 0});
     const int timeout = wait == absl::InfiniteDuration() ? -1 : static_cast<int>(absl::ToInt64Milliseconds(wait)) + 1;
     if (poll(entries.data(), entries.size(), timeout) < 0) continue;
     if (entries[0].revents != 0) return;
-    size_t entry = 2;
+    size_t entry = 3;
     for (auto guest = guests_.begin(); guest != guests_.end();) {
       const bool stays = entries[entry++].revents == 0 || Advance(*guest);
       guest = stays ? std::next(guest) : guests_.erase(guest);
     }
-    if (entries[1].revents != 0) Accept();
+    if (entries[1].revents != 0) Accept(listener_);
+    if (entries[2].revents != 0) Accept(host_listener_);
   }
 }
 
-void PeerListener::Accept() {
+void PeerListener::Accept(const Descriptor& listener) {
   for (;;) {
     Guest guest;
-    socklen_t length = sizeof(guest.other);
-    guest.socket = Descriptor(
-        accept4(listener_.get(), reinterpret_cast<sockaddr*>(&guest.other), &length, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    sockaddr_storage other = {};
+    socklen_t length = sizeof(other);
+    guest.socket =
+        Descriptor(accept4(listener.get(), reinterpret_cast<sockaddr*>(&other), &length, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!guest.socket.is_open()) {
       out_of_descriptors_ = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
       return;
     }
-    SetForPeers(guest.socket.get());
+    if (other.ss_family == AF_INET) {
+      std::memcpy(&guest.other, &other, sizeof(guest.other));
+      SetForPeers(guest.socket.get());
+    } else if (!IsOfThisUser(guest.socket.get())) {
+      continue;
+    }
     guest.awaits = POLLIN;
     guest.until = SteadyNow() + kGuestLimit;
     // Who belongs here has sent its prelude with the connection, as a rule.
@@ -174,7 +186,7 @@ bool PeerListener::ReadPrelude(Guest& guest) {
   }
   for (const auto& group : expected) {
     guest.group = group.lock();
-    const std::string key = guest.group == nullptr ? "" : guest.group->KeyOf(guest.prelude, guest.other);
+    const std::string key = guest.group == nullptr ? "" : guest.group->KeyOf(guest.prelude, guest.loopback());
     if (key.empty()) continue;
     guest.from = static_cast<int>(prelude->from);
     auto handshake = MakeTlsHandshake(std::move(guest.socket), key, /*dials=*/false, prelude->encrypts);

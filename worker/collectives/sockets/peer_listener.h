@@ -1,5 +1,6 @@
-// The port at which other workers connect to this one. It answers probes with the incarnation that listens, and accepts
-// connections from ranks of expected generations. Docs: docs/design/0022-peer-transport.md.
+// The port at which other workers connect to this one; workers of the same host and user connect to a Unix socket
+// instead (host_socket.h). It answers probes with the incarnation that listens, and accepts connections from ranks of
+// expected generations. Docs: docs/design/0022-peer-transport.md.
 //
 // Invariants
 //   * A stranger without the secret of an expected generation costs a comparison of 48 bytes or, with a recorded
@@ -40,8 +41,9 @@ class ExpectedPeers {
   void Abort(const absl::Status& cause);
 
   // The key of a connection that began with the prelude `bytes`. "" when the prelude was made without the secret, is of
-  // a rank that does not connect to this one, or lacks a required encryption.
-  std::string KeyOf(absl::string_view bytes, const sockaddr_in& other);
+  // a rank that does not connect to this one, or lacks a required encryption. `loopback`: the connection does not leave
+  // the host.
+  std::string KeyOf(absl::string_view bytes, bool loopback);
   void Arrived(int from, std::unique_ptr<PeerStream> stream);
 
  private:
@@ -75,7 +77,7 @@ class PeerListener {
   // A connection whose prelude or handshake is not complete.
   struct Guest {
     Descriptor socket;
-    sockaddr_in other;
+    sockaddr_in other = {};  // zero for a Unix socket
     absl::Time until;
     std::string prelude;
     std::unique_ptr<TlsHandshake> handshake;  // owns the socket when set
@@ -84,12 +86,13 @@ class PeerListener {
     short awaits = 1;  // poll's POLLIN or POLLOUT
 
     int fd() const { return handshake != nullptr ? handshake->fd() : socket.get(); }
+    bool loopback() const { return other.sin_family != AF_INET || IsLoopback(other); }
   };
 
   PeerListener(Listening listening, Descriptor wake_read, Descriptor wake_write, std::string address,
                Incarnation incarnation);
   void Serve();
-  void Accept();
+  void Accept(const Descriptor& listener);
   // False: the connection has ended or was handed over.
   bool Advance(Guest& guest);
   bool ReadPrelude(Guest& guest);
@@ -99,6 +102,7 @@ class PeerListener {
   const Descriptor wake_read_;
   Descriptor wake_write_;
   const std::string address_;
+  const Descriptor host_listener_;  // for workers of this host; may not be open
   const Incarnation incarnation_;
   std::list<Guest> guests_;          // of the thread; oldest first
   bool out_of_descriptors_ = false;  // of the thread

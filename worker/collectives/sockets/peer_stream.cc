@@ -31,6 +31,7 @@ class PlainStream final : public PeerStream {
  public:
   explicit PlainStream(Descriptor socket) : socket_(std::move(socket)) {}
   int fd() const override { return socket_.get(); }
+  bool encrypts() const override { return false; }
 
   absl::StatusOr<size_t> Read(absl::Span<const iovec> into) override {
     msghdr message = {};
@@ -186,6 +187,7 @@ class TlsStream final : public PeerStream {
   TlsStream(std::unique_ptr<Transport> transport, SslPointer ssl)
       : transport_(std::move(transport)), ssl_(std::move(ssl)) {}
   int fd() const override { return transport_->socket.get(); }
+  bool encrypts() const override { return true; }
 
   absl::StatusOr<size_t> Read(absl::Span<const iovec> into) override {
     size_t total = 0;

@@ -23,6 +23,7 @@ class PeerStream {
  public:
   virtual ~PeerStream() = default;
   virtual int fd() const = 0;
+  virtual bool encrypts() const = 0;
 
   // Reads what is available into `into`, in order, and returns the number of bytes. 0: nothing now, poll the socket for
   // more. After any other result bytes may be buffered here for which poll does not report the socket. Unavailable: the

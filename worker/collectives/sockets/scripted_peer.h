@@ -58,6 +58,7 @@ class ScriptedPeer {
       peer_.changed_.SignalAll();
     }
     int fd() const override { return peer_.announces_.get(); }
+    bool encrypts() const override { return false; }
 
     absl::StatusOr<size_t> Read(absl::Span<const iovec> into) override {
       MutexLock lock(&peer_.mutex_);

@@ -39,8 +39,10 @@ constexpr absl::Duration kNoteLimit = absl::Milliseconds(5);
 
 class SocketCommunicator final : public CallCommunicator, public LinkEvents {
  public:
-  SocketCommunicator(SocketGroup group, std::vector<std::unique_ptr<PeerStream>> streams)
+  SocketCommunicator(SocketGroup group, std::vector<std::unique_ptr<PeerStream>> streams,
+                     std::unique_ptr<HostMemory> memory)
       : group_(std::move(group)),
+        memory_(std::move(memory)),
         silence_(group_.ask_every, group_.answer_limit),
         peers_(static_cast<size_t>(group_.size)) {
     for (size_t rank = 0; rank < peers_.size(); ++rank) {
@@ -165,7 +167,7 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
     }
     auto exchange = std::make_unique<Exchange>(
         std::move(call), rank(), size(), group_.piece_elements,
-        [this](int peer, OutgoingFrame frame) { peers_[peer].link->Send(std::move(frame)); });
+        [this](int peer, OutgoingFrame frame) { peers_[peer].link->Send(std::move(frame)); }, memory_.get());
     Exchange& begun = *(active_[sequence] = std::move(exchange));
     const bool eager = begun.MostBytesToAPeer() <= kEagerBytes;
     for (Peer* peer : links_) {
@@ -292,9 +294,12 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
         return of_its_own(kMostNoteBytes);
       case FrameKind::kAsk:
       case FrameKind::kAnswer:
+      case FrameKind::kRead:
         return of_its_own(0);
       case FrameKind::kReduce:
       case FrameKind::kGather:
+      case FrameKind::kReduceAt:
+      case FrameKind::kGatherAt:
         break;
       default:
         return absl::UnavailableError("what it sent is no frame");
@@ -320,13 +325,19 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
         return absl::OkStatus();
       case FrameKind::kReduce:
       case FrameKind::kGather:
+      case FrameKind::kReduceAt:
+      case FrameKind::kGatherAt:
+      case FrameKind::kRead:
         break;
     }
     const auto active = active_.find(head.sequence);
+    if (head.kind == FrameKind::kRead) {
+      if (active == active_.end()) return absl::UnavailableError("it read pieces of a call that is not under way");
+      return active->second->OnRead(rank);
+    }
     std::optional<EarlyFrame> early = peer.early.Finish();
     if (!early.has_value()) {
-      if (active != active_.end()) active->second->OnReceived(rank, head, place);
-      return absl::OkStatus();
+      return active == active_.end() ? absl::OkStatus() : active->second->OnReceived(rank, head, place);
     }
     // Its call may have been begun, and even have ended, since the frame began to come.
     if (active != active_.end()) return active->second->TakeWaited(rank, early->head, early->bytes);
@@ -358,6 +369,8 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
     }
     const absl::Status cause = status();
     for (Peer* peer : links_) peer->link->GiveUp();
+    // Before callers overwrite what peers may be reading.
+    if (memory_ != nullptr) memory_->Revoke();
     for (const auto& [sequence, exchange] : active_) exchange->call().completion->End(cause);
     active_.clear();
     for (const Call& call : posted) call.completion->End(cause);
@@ -370,6 +383,7 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
   }
 
   SocketGroup group_;
+  const std::unique_ptr<HostMemory> memory_;  // may be null
   Descriptor epoll_;
   Descriptor wake_;
   // Of the thread.
@@ -390,8 +404,9 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Communicator>> MakeSocketCommunicator(SocketGroup group,
-                                                                     std::vector<std::unique_ptr<PeerStream>> streams) {
-  auto communicator = std::make_unique<SocketCommunicator>(std::move(group), std::move(streams));
+                                                                     std::vector<std::unique_ptr<PeerStream>> streams,
+                                                                     std::unique_ptr<HostMemory> memory) {
+  auto communicator = std::make_unique<SocketCommunicator>(std::move(group), std::move(streams), std::move(memory));
   LS_RETURN_IF_ERROR(communicator->Start());
   return communicator;
 }

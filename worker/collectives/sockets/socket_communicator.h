@@ -1,5 +1,6 @@
-// The communicator between processes, over TCP: one connection per pair of ranks, authenticated and, between hosts,
-// encrypted by default (docs/design/0022-peer-transport.md).
+// The communicator between processes: one connection per pair of ranks, authenticated and, between hosts, encrypted by
+// default (docs/design/0022-peer-transport.md). Ranks of one host that share memory read large exact sums from each
+// other's memory, and only the places go over the connection.
 //
 // Invariants
 //   * One thread does all of a communicator's work: it sends, receives, sums and converts, and never blocks on a single
@@ -22,6 +23,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "worker/collectives/communicator.h"
+#include "worker/collectives/shared/host_memory.h"
 #include "worker/collectives/sockets/peer_stream.h"
 
 namespace lockstep::worker {
@@ -38,9 +40,11 @@ struct SocketGroup {
   int64_t piece_elements = 16 * 1024;
 };
 
-// `streams`: the connection to each rank, null for the own one. Unavailable when the process is out of descriptors.
+// `streams`: the connection to each rank, null for the own one. `memory`: what it shares with ranks of this host; may
+// be null. Unavailable when the process is out of descriptors.
 absl::StatusOr<std::unique_ptr<Communicator>> MakeSocketCommunicator(SocketGroup group,
-                                                                     std::vector<std::unique_ptr<PeerStream>> streams);
+                                                                     std::vector<std::unique_ptr<PeerStream>> streams,
+                                                                     std::unique_ptr<HostMemory> memory = nullptr);
 
 }  // namespace lockstep::worker
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "worker/collectives/shared/linked_memory.h"
 #include "worker/collectives/sockets/exchange.h"
 #include "worker/collectives/sockets/scripted_peer.h"
 
@@ -14,10 +15,11 @@ namespace {
 
 constexpr absl::Duration kLong = absl::Seconds(30);
 
-std::unique_ptr<Communicator> RankZeroOfTwo(ScriptedPeer& peer) {
+std::unique_ptr<Communicator> RankZeroOfTwo(ScriptedPeer& peer, std::unique_ptr<HostMemory> memory = nullptr) {
   std::vector<std::unique_ptr<PeerStream>> streams(2);
   streams[1] = peer.Stream();
-  auto communicator = MakeSocketCommunicator({.rank = 0, .size = 2, .names = {"own", "peer"}}, std::move(streams));
+  auto communicator =
+      MakeSocketCommunicator({.rank = 0, .size = 2, .names = {"own", "peer"}}, std::move(streams), std::move(memory));
   REQUIRE(communicator.ok());
   return *std::move(communicator);
 }
@@ -147,6 +149,119 @@ TEST_CASE("sockets: when a call cannot begin, those that were asked for after it
     REQUIRE(one->Wait(kLong).code() == absl::StatusCode::kAborted);
     REQUIRE(two->Wait(kLong).code() == absl::StatusCode::kAborted);
   }
+}
+
+// A sum of so many values that they are read rather than sent: a piece for each of two ranks.
+class SharedSum {
+ public:
+  static constexpr size_t kValues = 20'000, kHalf = kValues / 2;
+
+  SharedSum() {
+    for (size_t i = 0; i < kValues; ++i) {
+      own_values()[i] = 1;
+      peer_values()[i] = static_cast<float>(i);
+    }
+    communicator_ = RankZeroOfTwo(peer, std::move(linked_.zero));
+  }
+
+  // The rank begins, and the peer says that it is in the call.
+  Handle Begin() {
+    const std::vector<ExactRun> runs = {{.begin = 0, .size = kValues, .exponent = -10}};
+    const size_t before = peer.written();
+    const ExactAddends addends = {.values = {own_values(), kValues}};
+    Handle sum = communicator_->AllReduceExact({}, addends, {sums(), kValues}, runs);
+    peer.AwaitMoreThan(before);
+    const CallWords words = CallWords::Of(
+        {.kind = CallKind::kAllReduceExact, .addends = addends, .floats = {sums(), kValues}, .runs = runs});
+    peer.Give(ScriptedPeer::Frame({.kind = FrameKind::kCall, .bytes = sizeof(words), .sequence = 1},
+                                  std::string(reinterpret_cast<const char*>(&words), sizeof(words))));
+    return sum;
+  }
+
+  // What the peer tells of its contribution to this rank's half, and of its own half's sums.
+  SharedRange contribution() const { return linked_.one->RangeFor(0, peer_values(), kHalf * sizeof(float)).value(); }
+  SharedRange sums_of_peer() const {
+    return linked_.one->RangeFor(0, peer_values() + kHalf, kHalf * sizeof(float)).value();
+  }
+  static std::string Tells(FrameKind kind, const SharedRange& range) {
+    return ScriptedPeer::Frame({.kind = kind, .bytes = sizeof(range), .sequence = 1},
+                               std::string(reinterpret_cast<const char*>(&range), sizeof(range)));
+  }
+  static std::string SaysItHasRead() { return ScriptedPeer::Frame({.kind = FrameKind::kRead, .sequence = 1}, ""); }
+  void PeerRevokes() { linked_.one->Revoke(); }
+
+  float* sums() const { return reinterpret_cast<float*>(sums_->address()); }
+
+  ScriptedPeer peer;
+
+ private:
+  float* own_values() const { return reinterpret_cast<float*>(own_->address()); }
+  float* peer_values() const { return reinterpret_cast<float*>(of_peer_->address()); }
+
+  const std::shared_ptr<SharedMemory> memory_ = SharedMemory::Make(), peer_memory_ = SharedMemory::Make();
+  const std::unique_ptr<device::Buffer> own_ = memory_->Allocate(kValues * sizeof(float)).value();
+  const std::unique_ptr<device::Buffer> sums_ = memory_->Allocate(kValues * sizeof(float)).value();
+  const std::unique_ptr<device::Buffer> of_peer_ = peer_memory_->Allocate(kValues * sizeof(float)).value();
+  LinkedMemory linked_{memory_, peer_memory_};
+  std::unique_ptr<Communicator> communicator_;
+};
+
+TEST_CASE("sockets: pieces in shared memory are read there, and kept until the peer has read", "[sockets]") {
+  SharedSum shared;
+  const Handle sum = shared.Begin();
+  shared.peer.Give(SharedSum::Tells(FrameKind::kReduceAt, shared.contribution()));
+  shared.peer.Give(SharedSum::Tells(FrameKind::kGatherAt, shared.sums_of_peer()));
+  CHECK_FALSE(sum->Done());
+  shared.peer.Give(SharedSum::SaysItHasRead());
+
+  REQUIRE(sum->Wait(kLong).ok());
+  for (size_t i = 0; i < SharedSum::kValues; ++i) {
+    REQUIRE(shared.sums()[i] == static_cast<float>(i + (i < SharedSum::kHalf ? 1 : 0)));
+  }
+}
+
+TEST_CASE("sockets: what a peer revoked before it was read never counts", "[sockets]") {
+  SharedSum shared;
+  const Handle sum = shared.Begin();
+  const bool gathers = GENERATE(false, true);
+  shared.peer.Give(SharedSum::SaysItHasRead());
+  if (gathers) shared.peer.Give(SharedSum::Tells(FrameKind::kReduceAt, shared.contribution()));
+  shared.PeerRevokes();
+  if (!gathers) shared.peer.Give(SharedSum::Tells(FrameKind::kReduceAt, shared.contribution()));
+  shared.peer.Give(SharedSum::Tells(FrameKind::kGatherAt, shared.sums_of_peer()));
+  CHECK_FALSE(sum->Done());
+  shared.peer.Give(ScriptedPeer::Frame({.kind = FrameKind::kNote, .bytes = 3}, "why"));
+
+  const absl::Status ended = sum->Wait(kLong);
+  CHECK(ended.code() == absl::StatusCode::kAborted);
+  CHECK_THAT(std::string(ended.message()), Catch::Contains("why"));
+}
+
+TEST_CASE("sockets: a peer that names memory which is not its to name is cut off", "[sockets]") {
+  SharedSum shared;
+  const Handle sum = shared.Begin();
+  SharedRange range = shared.contribution();
+  const int fault = GENERATE(0, 1, 2, 3);
+  if (fault == 0) range.segment += 7;
+  if (fault == 1) range.offset += SharedSum::kValues * sizeof(float);
+  if (fault == 2) range.offset += sizeof(float);
+  if (fault == 3) range.bytes -= sizeof(float);
+  CAPTURE(fault);
+  shared.peer.Give(SharedSum::Tells(FrameKind::kReduceAt, range));
+
+  const absl::Status ended = sum->Wait(kLong);
+  CHECK(ended.code() == absl::StatusCode::kAborted);
+  CHECK_THAT(std::string(ended.message()), Catch::Contains("it named memory that it does not share"));
+}
+
+TEST_CASE("sockets: a peer that has read what nobody told it of is cut off", "[sockets]") {
+  ScriptedPeer peer;
+  const auto communicator = RankZeroOfTwo(peer);
+  std::vector<int64_t> values = {1, 2};
+  peer.Give(SaysItSums());
+  const Handle sum = BeginSum(*communicator, peer, values);
+  peer.Give(SharedSum::SaysItHasRead());
+  CHECK(sum->Wait(kLong).code() == absl::StatusCode::kAborted);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "common/status/status_macros.h"
 #include "worker/collectives/completion.h"
 #include "worker/collectives/loopback/loopback_communicator.h"
+#include "worker/collectives/sockets/host_socket.h"
 #include "worker/collectives/sockets/peer_probe.h"
 
 namespace lockstep::worker {
@@ -102,7 +103,41 @@ absl::StatusOr<std::unique_ptr<Communicator>> SocketForming::Connect() {
   for (int peer = group.rank + 1; peer < group.size; ++peer) {
     LS_ASSIGN_OR_RETURN(streams[static_cast<size_t>(peer)], Accept(*expected, peer, prefix, until));
   }
-  return MakeSocketCommunicator(options_.group, std::move(streams));
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<HostMemory> memory, ShareMemory(streams, until));
+  return MakeSocketCommunicator(options_.group, std::move(streams), std::move(memory));
+}
+
+absl::StatusOr<std::unique_ptr<HostMemory>> SocketForming::ShareMemory(
+    const std::vector<std::unique_ptr<PeerStream>>& streams, absl::Time until) {
+  std::vector<int> peers;
+  for (size_t peer = 0; peer < streams.size(); ++peer) {
+    const PeerStream* const stream = streams[peer].get();
+    if (stream != nullptr && !stream->encrypts() && IsHostSocket(stream->fd())) peers.push_back(static_cast<int>(peer));
+  }
+  if (peers.empty()) return nullptr;
+  auto memory = std::make_unique<HostMemory>(options_.memory, options_.group.size);
+  for (const int peer : peers) {
+    const absl::Status passed = memory->PassTo(peer, streams[static_cast<size_t>(peer)]->fd());
+    if (!passed.ok()) return About(peer, NameOf(peer), passed);
+  }
+  for (const int peer : peers) {
+    const NowDoing waiting("waiting for the shared memory of ", NameOf(peer));
+    const int fd = streams[static_cast<size_t>(peer)]->fd();
+    absl::Status taken = AwaitReady(fd, POLLIN, cancel_read_.get(), until, "sharing memory");
+    if (taken.ok()) taken = memory->TakeFrom(peer, fd);
+    if (!taken.ok()) return About(peer, NameOf(peer), taken);
+  }
+  return memory;
+}
+
+absl::StatusOr<SocketForming::Dialled> SocketForming::ConnectTo(const PeerCard& card, absl::Time until,
+                                                                const std::string& what) {
+  if (options_.host_sockets) {
+    if (Descriptor socket = ConnectOnHost(card.address); socket.is_open()) return Dialled{std::move(socket), true};
+  }
+  LS_ASSIGN_OR_RETURN(const sockaddr_in target, ResolveAddress(card.address));
+  LS_ASSIGN_OR_RETURN(Descriptor socket, worker::ConnectTo(target, cancel_read_.get(), until, what));
+  return Dialled{std::move(socket), IsLoopback(target)};
 }
 
 absl::StatusOr<std::unique_ptr<PeerStream>> SocketForming::Dial(int peer, const std::string& prefix, absl::Time until) {
@@ -110,22 +145,23 @@ absl::StatusOr<std::unique_ptr<PeerStream>> SocketForming::Dial(int peer, const 
   const auto connect = [&]() -> absl::StatusOr<std::unique_ptr<PeerStream>> {
     LS_ASSIGN_OR_RETURN(const std::string text, store_.Get(absl::StrCat(prefix, peer), until - SteadyNow()));
     LS_ASSIGN_OR_RETURN(const PeerCard card, PeerCard::Parse(text));
-    LS_ASSIGN_OR_RETURN(const sockaddr_in target, ResolveAddress(card.address));
     const std::string what = absl::StrCat("connecting to ", card.address);
-    LS_ASSIGN_OR_RETURN(Descriptor socket, ConnectTo(target, cancel_read_.get(), until, what));
+    LS_ASSIGN_OR_RETURN(Dialled dialled, ConnectTo(card, until, what));
     const PeerPair pair{
         .generation = group.generation,
         .from = group.rank,
         .to = peer,
         .size = group.size,
-        .encrypts = Encrypts(options_.security, IsLoopback(target)) || Encrypts(card.security, IsLoopback(target))};
+        .encrypts = Encrypts(options_.security, dialled.loopback) || Encrypts(card.security, dialled.loopback)};
     const std::string prelude = RankPrelude(card.secret, pair);
     // Fits into an empty send buffer.
-    if (send(socket.get(), prelude.data(), prelude.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(prelude.size())) {
+    const ssize_t sent = send(dialled.socket.get(), prelude.data(), prelude.size(), MSG_NOSIGNAL);
+    if (sent != static_cast<ssize_t>(prelude.size())) {
       return SystemError(what);
     }
-    LS_ASSIGN_OR_RETURN(const auto handshake, MakeTlsHandshake(std::move(socket), PreSharedKey(card.secret, pair),
-                                                               /*dials=*/true, pair.encrypts));
+    LS_ASSIGN_OR_RETURN(const auto handshake,
+                        MakeTlsHandshake(std::move(dialled.socket), PreSharedKey(card.secret, pair),
+                                         /*dials=*/true, pair.encrypts));
     return Shake(*handshake, cancel_read_.get(), until, what);
   };
   const NowDoing connecting("connecting to ", NameOf(peer));

@@ -27,6 +27,10 @@ class SocketForming {
     std::string host = "127.0.0.1";
     PeerSecurity security = PeerSecurity::kEncryptedBeyondHost;
     absl::Duration form_limit = absl::Seconds(20);
+    // Whether ranks of the same host are connected by Unix sockets rather than TCP.
+    bool host_sockets = true;
+    // What ranks may read that are connected by a Unix socket which does not encrypt; null: nothing.
+    std::shared_ptr<SharedMemory> memory = nullptr;
   };
 
   // `listener` and `store` outlive this object; a group of size 1 uses neither.
@@ -46,6 +50,15 @@ class SocketForming {
 
  private:
   absl::StatusOr<std::unique_ptr<Communicator>> Connect();
+  // A socket that is connected to the listener of `card`, and whether the connection stays on this host.
+  struct Dialled {
+    Descriptor socket;
+    bool loopback = false;
+  };
+  absl::StatusOr<Dialled> ConnectTo(const PeerCard& card, absl::Time until, const std::string& what);
+  // Null when no rank of this host can share memory with this one.
+  absl::StatusOr<std::unique_ptr<HostMemory>> ShareMemory(const std::vector<std::unique_ptr<PeerStream>>& streams,
+                                                          absl::Time until);
   absl::StatusOr<std::unique_ptr<PeerStream>> Dial(int peer, const std::string& prefix, absl::Time until);
   absl::StatusOr<std::unique_ptr<PeerStream>> Accept(ExpectedPeers& expected, int peer, const std::string& prefix,
                                                      absl::Time until);
