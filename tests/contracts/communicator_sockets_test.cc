@@ -92,11 +92,11 @@ TEST_CASE("sockets: real processes sum, and the survivors of a SIGKILL get Abort
   }
 }
 
-// What the collectives' thread of this process does, as a dump says it. Children share the page.
-std::string CollectivesDo() {
+// What the thread of this process does that waits for a call, as a dump says it. Children share the page.
+std::string WaiterDoes() {
   const std::vector<int> own = liveness::ThreadsOf(getpid());
   for (const auto& thread : liveness::ReadActivities(liveness::OwnPage(), liveness::MonotonicNs())) {
-    if (thread.name == "collectives" && std::count(own.begin(), own.end(), thread.tid) > 0)
+    if (thread.name == "waiter" && std::count(own.begin(), own.end(), thread.tid) > 0)
       return liveness::DoingText(thread.doing);
   }
   return "";
@@ -137,10 +137,16 @@ TEST_CASE("sockets: what a collective waits for is named as people know it", "[s
   if (formed.ok()) {
     const Handle call = StartCall(**formed, gathers);
     const std::string expected = gathers ? "gathering from worker-9 at 10.0.0.9:1 for " : "receiving from worker-9 at ";
-    while (doing.find(expected) == std::string::npos && !call->Done()) doing = CollectivesDo();
+    absl::Status status;
+    std::thread waiter([&] {
+      NameThread("waiter");
+      status = call->Wait(kLong);
+    });
+    while (doing.find(expected) == std::string::npos && !call->Done()) doing = WaiterDoes();
     CHECK_THAT(doing, Catch::Contains(expected) && Catch::Contains(" with 2 peers"));
     (*formed)->Abort(absl::AbortedError("seen"));
-    CHECK_FALSE(call->Wait(kLong).ok());
+    waiter.join();
+    CHECK_FALSE(status.ok());
   }
   for (const pid_t child : children) {
     kill(child, SIGKILL);

@@ -10,7 +10,7 @@
 #include "tests/fuzz/byte_script.h"
 #include "tests/fuzz/fuzz_file.h"
 #include "worker/collectives/completion.h"
-#include "worker/collectives/sockets/exchange.h"
+#include "worker/collectives/sockets/call_words.h"
 #include "worker/collectives/sockets/peer_listener.h"
 #include "worker/collectives/sockets/peer_secret.h"
 #include "worker/collectives/sockets/scripted_peer.h"

@@ -32,6 +32,7 @@ bool Completion::Done() const {
 absl::Status Completion::Wait(absl::Duration limit) {
   // Bounded, so that the instant can be computed for any `limit`.
   const absl::Time until = SteadyNow() + std::min(limit, absl::Hours(24 * 365));
+  if (const auto driver = driver_.lock(); driver != nullptr && !Done()) driver->Drive(*this, until);
   MutexLock lock(&mutex_);
   while (!status_.has_value()) {
     const absl::Duration left = until - SteadyNow();

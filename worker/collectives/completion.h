@@ -5,7 +5,9 @@
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_COMPLETION_H_
 #define LOCKSTEP_WORKER_COLLECTIVES_COMPLETION_H_
 
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -15,8 +17,19 @@
 
 namespace lockstep::worker {
 
+// Advances the calls of a communicator on the thread that waits for one of them.
+class CallDriver {
+ public:
+  virtual ~CallDriver() = default;
+  // Returns once `call` has ended, at `until` (on SteadyNow's clock), or earlier, when another thread advances the
+  // calls or nobody needs to. Thread-safe.
+  virtual void Drive(const Pending& call, absl::Time until) = 0;
+};
+
 class Completion final : public Pending {
  public:
+  // Lets whoever waits drive, if the driver is still there. Call it before others have the handle.
+  void SetDriver(std::weak_ptr<CallDriver> driver) { driver_ = std::move(driver); }
   // Ends the call; the first status stays.
   void End(const absl::Status& status);
 
@@ -24,6 +37,7 @@ class Completion final : public Pending {
   absl::Status Wait(absl::Duration limit) override;
 
  private:
+  std::weak_ptr<CallDriver> driver_;
   mutable Mutex mutex_;
   CondVar ended_;
   std::optional<absl::Status> status_ ABSL_GUARDED_BY(mutex_);

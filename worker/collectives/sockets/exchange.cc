@@ -7,7 +7,6 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
 #include "worker/arithmetic/bucketer.h"
 #include "worker/arithmetic/exact_sum.h"
@@ -20,18 +19,6 @@ constexpr size_t kSmallBytes = 32 * 1024;
 constexpr int64_t kBroadcastPieceBytes = 512 * 1024;
 // Where nothing is computed meanwhile, pieces are larger.
 constexpr int64_t kGatherFactor = 8;
-
-uint64_t DigestOf(const Call& call) {
-  uint64_t digest = 14695981039346656037u;  // FNV-1a, by numbers
-  const auto add = [&](int64_t number) { digest = (digest ^ static_cast<uint64_t>(number)) * 1099511628211u; };
-  for (const int64_t size : call.blocks) add(size);
-  for (const ExactRun& run : call.runs) {
-    add(run.begin);
-    add(run.size);
-    add(run.exponent);
-  }
-  return digest;
-}
 
 // Small sums are sent: that needs no answer.
 bool IsShared(const Call& call) {
@@ -58,23 +45,6 @@ void SumInRankOrder(const std::vector<const float*>& sources, int64_t n, float* 
 }
 
 }  // namespace
-
-CallWords CallWords::Of(const Call& call) {
-  return {.step = call.tag.step,
-          .attempt = call.tag.attempt,
-          .kind = static_cast<uint32_t>(call.kind),
-          .root = call.root,
-          .elements = call.integers.size() + call.addends.size() + call.floats.size(),
-          .bytes = call.bytes.size(),
-          .blocks = DigestOf(call)};
-}
-
-std::string CallWords::Name() const {
-  Call call;
-  call.kind = static_cast<CallKind>(kind);
-  return absl::StrCat(call.KindName(), " of step ", step, ", attempt ", attempt, ", over ", elements, " elements and ",
-                      bytes, " bytes");
-}
 
 Exchange::Exchange(Call call, int rank, int size, int64_t most_elements, SendFrame send, const HostMemory* memory)
     : call_(std::move(call)),

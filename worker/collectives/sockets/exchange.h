@@ -26,21 +26,6 @@
 
 namespace lockstep::worker {
 
-// The description of a call, which ranks exchange and compare before its data.
-struct CallWords {
-  int64_t step = 0;
-  uint32_t attempt = 0;
-  uint32_t kind = 0;
-  int64_t root = 0;
-  uint64_t elements = 0;  // integers, addends or floats
-  uint64_t bytes = 0;
-  uint64_t blocks = 0;  // a digest of the block sizes and of the runs of an exact sum
-
-  friend bool operator==(const CallWords&, const CallWords&) = default;
-  static CallWords Of(const Call& call);
-  std::string Name() const;  // "all-gather of step 41, attempt 0, over 0 elements and 100 bytes"
-};
-
 class Exchange {
  public:
   using SendFrame = std::function<void(int peer, OutgoingFrame frame)>;

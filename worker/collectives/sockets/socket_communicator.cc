@@ -1,15 +1,10 @@
 #include "worker/collectives/sockets/socket_communicator.h"
 
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <deque>
-#include <map>
-#include <optional>
-#include <set>
 #include <thread>
 #include <utility>
 
@@ -20,384 +15,202 @@
 #include "common/sync/mutex.h"
 #include "worker/collectives/call.h"
 #include "worker/collectives/completion.h"
-#include "worker/collectives/sockets/early_frames.h"
-#include "worker/collectives/sockets/exchange.h"
-#include "worker/collectives/sockets/link_closing.h"
-#include "worker/collectives/sockets/peer_link.h"
-#include "worker/collectives/sockets/silence_watch.h"
 
 namespace lockstep::worker {
 namespace {
 
-// A call that sends a peer no more than this is sent before the peer is in it, up to so many calls.
-constexpr size_t kEagerBytes = 32 * 1024;
-constexpr size_t kEagerCalls = 8;
-// What a peer may have said of calls that this rank is not in yet.
-constexpr size_t kMostSaid = 64 * 1024;
-// How long a rank that aborts waits for its notes to leave before it closes the connections.
-constexpr absl::Duration kNoteLimit = absl::Milliseconds(5);
+// A thread that waits for a call looks for what has come so long without sleeping: to wake it takes longer than peers
+// that are as fast as this one let it wait.
+constexpr absl::Duration kSpin = absl::Microseconds(100);
+// Calls of no more bytes are begun by their caller. To sum larger ones would hold it up.
+constexpr size_t kBegunByCaller = 1 << 20;
 
-class SocketCommunicator final : public CallCommunicator, public LinkEvents {
+// The calls of one communicator, and whose turn it is to advance them.
+class CallLoop final : public CallDriver {
  public:
-  SocketCommunicator(SocketGroup group, std::vector<std::unique_ptr<PeerStream>> streams,
-                     std::unique_ptr<HostMemory> memory)
-      : group_(std::move(group)),
-        memory_(std::move(memory)),
-        silence_(group_.ask_every, group_.answer_limit),
-        peers_(static_cast<size_t>(group_.size)) {
-    for (size_t rank = 0; rank < peers_.size(); ++rank) {
-      if (streams[rank] == nullptr) continue;
-      peers_[rank].link = std::make_unique<PeerLink>(static_cast<int>(rank), std::move(streams[rank]), *this);
-      links_.push_back(&peers_[rank]);
-    }
-  }
+  CallLoop(SocketGroup group, std::vector<std::unique_ptr<PeerStream>> streams, std::unique_ptr<HostMemory> memory)
+      : calls_(std::move(group), std::move(streams), std::move(memory)) {}
 
-  absl::Status Start() {
-    epoll_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
-    wake_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!epoll_.is_open() || !wake_.is_open()) return SystemError("cannot wait for peers");
-    epoll_event event = {.events = EPOLLIN, .data = {.u64 = kWake}};
-    bool added = epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) == 0;
-    for (const Peer* peer : links_) {
-      event = {.events = EPOLLIN, .data = {.u64 = static_cast<uint64_t>(peer->link->peer())}};
-      added = added && epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, peer->link->fd(), &event) == 0;
+  absl::Status Open() {
+    LS_RETURN_IF_ERROR(calls_.Open());
+    idle_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
+    epoll_event event = {.events = EPOLLIN, .data = {}};
+    if (!idle_.is_open() || epoll_ctl(idle_.get(), EPOLL_CTL_ADD, calls_.fd(), &event) != 0) {
+      return SystemError("cannot wait for peers");
     }
-    if (!added) return SystemError("cannot wait for peers");
-    thread_ = std::thread([this] { Run(); });
     return absl::OkStatus();
   }
 
-  ~SocketCommunicator() override {
-    Abort(absl::AbortedError(absl::StrCat("rank ", rank(), " closed its communicator")));
-    if (thread_.joinable()) thread_.join();
-  }
+  const SocketGroup& group() const { return calls_.group(); }
+  uint64_t bytes_moved() const { return calls_.bytes_moved(); }
 
-  Generation generation() const override { return group_.generation; }
-  int rank() const override { return group_.rank; }
-  int size() const override { return group_.size; }
-  uint64_t bytes_moved() const override { return bytes_moved_.load(std::memory_order_relaxed); }
-
-  absl::Status status() const override {
+  absl::Status status() const {
     MutexLock lock(&mutex_);
     return status_;
   }
 
-  void Abort(const absl::Status& cause) override {
+  void Abort(const absl::Status& cause) {
     {
       MutexLock lock(&mutex_);
       if (!status_.ok()) return;
       status_ = AsAborted(cause);
     }
     broken_.store(true, std::memory_order_release);
-    Wake();
+    calls_.Interrupt();
   }
 
- protected:
-  void Enqueue(Call call) override {
-    bool asleep = false;
+  void Enqueue(Call call) {
+    const bool begins =
+        call.bytes.size() + call.floats.size() * sizeof(float) + call.integers.size() * sizeof(int64_t) <=
+        kBegunByCaller;
+    bool wakes = false;
     {
       MutexLock lock(&mutex_);
       if (!status_.ok()) return call.completion->End(status_);
-      asleep = posted_.empty();
       posted_.push_back(std::move(call));
+      // Whoever has the turn looks for posted calls before it gives the turn back.
+      wakes = turn_taken_ || !begins;
+      if (!wakes) turn_taken_ = true;
     }
-    if (asleep) Wake();
+    if (wakes) return calls_.Interrupt();
+    const absl::Status status = SendPosted();
+    GiveTurn();
+    if (!status.ok()) Abort(status);
   }
 
- private:
-  static constexpr uint64_t kWake = ~uint64_t{0};
-
-  struct Peer {
-    std::unique_ptr<PeerLink> link;
-    bool wants_write = false;
-    std::vector<char> scratch;
-    std::vector<char> small;              // of a frame that is for the communicator itself
-    std::map<uint64_t, CallWords> is_in;  // calls that it said it is in, until this rank is done with them
-    std::set<uint64_t> sent_ahead;        // calls that were sent to it before it said that
-    EarlyFrames early{kEagerBytes * kEagerCalls};
-  };
-
-  void Wake() {
-    const uint64_t one = 1;
-    (void)!write(wake_.get(), &one, sizeof(one));
-  }
-
+  // The thread of the communicator: advances calls that nobody waits for, until the communicator breaks; then ends
+  // them.
   void Run() {
     NameThread("collectives");
-    const absl::Time now = SteadyNow();
-    for (const Peer* peer : links_) silence_.Heard(peer->link->peer(), now);
     while (!broken_.load(std::memory_order_acquire)) {
-      absl::Status status = TakePosted();
-      for (size_t i = 0; status.ok() && i < links_.size(); ++i) status = WriteTo(*links_[i]);
-      EndDone();
-      if (status.ok()) status = Wait();
-      if (status.ok()) continue;
-      EndDone();  // what was complete before the failure
-      Abort(status);
-    }
-    Close();
-  }
-
-  // A connection's failure, as this layer tells it.
-  absl::Status Lost(int peer, const absl::Status& why) const {
-    if (absl::IsAborted(why)) return why;  // it is known already
-    return Blame(absl::AbortedError(absl::StrCat("lost the connection to rank ", peer, ": ", why.message())), peer);
-  }
-
-  absl::Status TakePosted() {
-    for (;;) {
-      Call call;
-      {
-        MutexLock lock(&mutex_);
-        if (posted_.empty()) return absl::OkStatus();
-        call = std::move(posted_.front());
-        posted_.pop_front();
-      }
-      LS_RETURN_IF_ERROR(Begin(std::move(call)));  // Close ends those that are still there
-    }
-  }
-
-  absl::Status Begin(Call call) {
-    const uint64_t sequence = call.sequence;
-    const CallWords words = CallWords::Of(call);
-    last_begun_ = sequence;
-    for (Peer* peer : links_) {
-      peer->link->Send({.head = {.kind = FrameKind::kCall, .bytes = sizeof(words), .sequence = sequence},
-                        .owned = std::string(reinterpret_cast<const char*>(&words), sizeof(words))});
-    }
-    auto exchange = std::make_unique<Exchange>(
-        std::move(call), rank(), size(), group_.piece_elements,
-        [this](int peer, OutgoingFrame frame) { peers_[peer].link->Send(std::move(frame)); }, memory_.get());
-    Exchange& begun = *(active_[sequence] = std::move(exchange));
-    const bool eager = begun.MostBytesToAPeer() <= kEagerBytes;
-    for (Peer* peer : links_) {
-      const auto known = peer->is_in.find(sequence);
-      if (known != peer->is_in.end()) LS_RETURN_IF_ERROR(Compare(*peer, sequence, known->second));
-      const bool ahead = known == peer->is_in.end() && eager && peer->sent_ahead.size() < kEagerCalls;
-      if (ahead) peer->sent_ahead.insert(sequence);
-      const int rank = peer->link->peer();
-      if (ahead || known != peer->is_in.end()) begun.Release(rank);
-      for (const EarlyFrame& frame : peer->early.Take(sequence)) {
-        const absl::Status taken = begun.TakeWaited(rank, frame.head, frame.bytes);
-        if (!taken.ok()) return Lost(rank, taken);
+      TakeTurn();
+      const absl::Status sent = SendPosted();
+      const absl::StatusOr<bool> came = sent.ok() ? calls_.Receive(absl::ZeroDuration()) : sent;
+      const absl::Time next = calls_.NextLook();
+      GiveTurn();
+      if (!came.ok()) {
+        Abort(came.status());
+      } else if (!*came) {
+        Sleep(next);
       }
     }
-    return absl::OkStatus();
-  }
-
-  absl::Status Compare(const Peer& peer, uint64_t sequence, const CallWords& words) {
-    const CallWords own = CallWords::Of(active_.at(sequence)->call());
-    if (own == words) return absl::OkStatus();
-    return absl::AbortedError(absl::StrCat("rank ", peer.link->peer(), " is in ", words.Name(), ", this rank in ",
-                                           own.Name(), " at the same place"));
-  }
-
-  absl::Status WriteTo(Peer& peer) {
-    if (const absl::Status written = peer.link->Write(); !written.ok()) {
-      // What it said before it went is worth more than that it went.
-      const absl::Status read = peer.link->Read();
-      return Lost(peer.link->peer(), absl::IsAborted(read) ? read : written);
-    }
-    if (peer.link->blocked() == peer.wants_write) return absl::OkStatus();
-    peer.wants_write = peer.link->blocked();
-    epoll_event event = {.events = EPOLLIN | (peer.wants_write ? uint32_t{EPOLLOUT} : 0u),
-                         .data = {.u64 = static_cast<uint64_t>(peer.link->peer())}};
-    return epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, peer.link->fd(), &event) == 0 ? absl::OkStatus()
-                                                                                : SystemError("cannot wait for a peer");
-  }
-
-  void EndDone() {
-    uint64_t moved = 0;
-    for (const Peer* peer : links_) moved += peer->link->bytes_moved();
-    bytes_moved_.store(moved, std::memory_order_relaxed);
-    for (auto it = active_.begin(); it != active_.end() && it->second->Done();) {
-      for (Peer* peer : links_) peer->is_in.erase(it->first);
-      const std::shared_ptr<Completion> completion = it->second->call().completion;
-      it = active_.erase(it);
-      completion->End(absl::OkStatus());
-    }
-  }
-
-  // Waits for peers, new calls, or the time to ask; takes in what came.
-  absl::Status Wait() {
-    bool reads_on = false;
-    for (const Peer* peer : links_) {
-      if (!peer->link->has_more()) continue;
-      LS_RETURN_IF_ERROR(ReadFrom(peer->link->peer()));
-      reads_on = true;
-    }
-    // What was read may have something to be sent: then nothing is waited for.
-    if (reads_on) return absl::OkStatus();
-    const absl::Time next = silence_.NextLook();
-    epoll_event events[64];
-    int count = 0;
-    if (active_.empty()) {
-      count = Poll(events, next);
-    } else {
-      const Exchange& first = *active_.begin()->second;
-      const NowDoing running(first.call().Name(), " with ", size() - 1, " peers");
-      const int awaited = first.Awaited();
-      const char* const verb = awaited < 0 ? "sending to " : first.Gathers() ? "gathering from " : "receiving from ";
-      const NowDoing waiting(verb, awaited < 0 ? std::string("peers") : group_.names[static_cast<size_t>(awaited)]);
-      count = Poll(events, next);
-    }
-    for (int i = 0; i < count; ++i) {
-      if (events[i].data.u64 == kWake) {
-        uint64_t times = 0;
-        (void)!read(wake_.get(), &times, sizeof(times));
-      } else if ((events[i].events & ~uint32_t{EPOLLOUT}) != 0) {
-        LS_RETURN_IF_ERROR(ReadFrom(static_cast<int>(events[i].data.u64)));
-      }
-    }
-    return AskWhoIsSilent(next);
-  }
-
-  template <size_t kMost>
-  int Poll(epoll_event (&events)[kMost], absl::Time next) {
-    const int64_t left = std::max<int64_t>(0, absl::ToInt64Milliseconds(next - SteadyNow()) + 1);
-    return epoll_wait(epoll_.get(), events, kMost, static_cast<int>(std::min<int64_t>(left, 1 << 30)));
-  }
-
-  absl::Status ReadFrom(int rank) {
-    const absl::Status status = peers_[static_cast<size_t>(rank)].link->Read();
-    silence_.Heard(rank, SteadyNow());
-    return status.ok() ? status : Lost(rank, status);
-  }
-
-  absl::Status AskWhoIsSilent(absl::Time meant) {
-    const SilenceWatch::Findings found = silence_.Look(SteadyNow(), meant);
-    if (found.silent >= 0) {
-      return Blame(absl::AbortedError(absl::StrCat(
-                       "rank ", found.silent, " cannot be reached: its connection stands, but it has not answered for ",
-                       absl::FormatDuration(group_.answer_limit))),
-                   found.silent);
-    }
-    for (const int rank : found.to_ask) SendMark(rank, FrameKind::kAsk);
-    return absl::OkStatus();
-  }
-
-  // A frame without bytes.
-  void SendMark(int rank, FrameKind kind) { peers_[static_cast<size_t>(rank)].link->Send({.head = {.kind = kind}}); }
-
-  absl::StatusOr<char*> PlaceFor(int rank, const FrameHead& head) override {
-    Peer& peer = peers_[static_cast<size_t>(rank)];
-    peer.early.DropUnfinished();
-    const auto of_its_own = [&](size_t most) -> absl::StatusOr<char*> {
-      if (head.bytes > most) return absl::UnavailableError("what it sent is no frame");
-      peer.small.resize(head.bytes);
-      return peer.small.data();
-    };
-    switch (head.kind) {
-      case FrameKind::kCall:
-        return of_its_own(sizeof(CallWords));
-      case FrameKind::kNote:
-        return of_its_own(kMostNoteBytes);
-      case FrameKind::kAsk:
-      case FrameKind::kAnswer:
-      case FrameKind::kRead:
-        return of_its_own(0);
-      case FrameKind::kReduce:
-      case FrameKind::kGather:
-      case FrameKind::kReduceAt:
-      case FrameKind::kGatherAt:
-        break;
-      default:
-        return absl::UnavailableError("what it sent is no frame");
-    }
-    if (const auto active = active_.find(head.sequence); active != active_.end()) {
-      return active->second->PlaceFor(rank, head, peer.scratch);
-    }
-    if (head.sequence <= last_begun_) return absl::UnavailableError("it sent a piece of a call that is done");
-    return peer.early.PlaceFor(head);
-  }
-
-  absl::Status OnReceived(int rank, const FrameHead& head, char* place) override {
-    Peer& peer = peers_[static_cast<size_t>(rank)];
-    switch (head.kind) {
-      case FrameKind::kCall:
-        return SaidToBeIn(peer, head, place);
-      case FrameKind::kNote:
-        return absl::AbortedError(absl::StrCat("rank ", rank, " aborted: ", absl::string_view(place, head.bytes)));
-      case FrameKind::kAsk:
-        SendMark(rank, FrameKind::kAnswer);
-        return absl::OkStatus();
-      case FrameKind::kAnswer:
-        return absl::OkStatus();
-      case FrameKind::kReduce:
-      case FrameKind::kGather:
-      case FrameKind::kReduceAt:
-      case FrameKind::kGatherAt:
-      case FrameKind::kRead:
-        break;
-    }
-    const auto active = active_.find(head.sequence);
-    if (head.kind == FrameKind::kRead) {
-      if (active == active_.end()) return absl::UnavailableError("it read pieces of a call that is not under way");
-      return active->second->OnRead(rank);
-    }
-    std::optional<EarlyFrame> early = peer.early.Finish();
-    if (!early.has_value()) {
-      return active == active_.end() ? absl::OkStatus() : active->second->OnReceived(rank, head, place);
-    }
-    // Its call may have been begun, and even have ended, since the frame began to come.
-    if (active != active_.end()) return active->second->TakeWaited(rank, early->head, early->bytes);
-    if (head.sequence > last_begun_) peer.early.Keep(*std::move(early));
-    return absl::OkStatus();
-  }
-
-  absl::Status SaidToBeIn(Peer& peer, const FrameHead& head, const char* place) {
-    CallWords words;
-    if (head.bytes != sizeof(words)) return absl::UnavailableError("what it sent is no frame");
-    std::memcpy(&words, place, sizeof(words));
-    peer.sent_ahead.erase(head.sequence);
-    const auto active = active_.find(head.sequence);
-    if (active == active_.end() && head.sequence <= last_begun_) return absl::OkStatus();  // done here
-    if (peer.is_in.size() >= kMostSaid) return absl::UnavailableError("it is in too many calls");
-    peer.is_in[head.sequence] = words;
-    if (active == active_.end()) return absl::OkStatus();
-    LS_RETURN_IF_ERROR(Compare(peer, head.sequence, words));
-    active->second->Release(peer.link->peer());
-    return absl::OkStatus();
-  }
-
-  // Ends every call, tells the peers why, and closes the connections.
-  void Close() {
+    TakeTurn();
     std::deque<Call> posted;
     {
       MutexLock lock(&mutex_);
       posted.swap(posted_);
     }
-    const absl::Status cause = status();
-    for (Peer* peer : links_) peer->link->GiveUp();
-    // Before callers overwrite what peers may be reading.
-    if (memory_ != nullptr) memory_->Revoke();
-    for (const auto& [sequence, exchange] : active_) exchange->call().completion->End(cause);
-    active_.clear();
-    for (const Call& call : posted) call.completion->End(cause);
-
-    std::vector<PeerLink*> links;
-    for (const Peer* peer : links_) links.push_back(peer->link.get());
-    TellAndShutDown(links, cause.message(), kNoteLimit);
-    for (Peer* peer : links_) peer->link.reset();
-    links_.clear();
+    calls_.Close(status());
+    for (const Call& call : posted) call.completion->End(status());
+    GiveTurn();
   }
 
-  SocketGroup group_;
-  const std::unique_ptr<HostMemory> memory_;  // may be null
-  Descriptor epoll_;
-  Descriptor wake_;
-  // Of the thread.
-  SilenceWatch silence_;
-  std::vector<Peer> peers_;   // by rank
-  std::vector<Peer*> links_;  // the other ranks
-  std::map<uint64_t, std::unique_ptr<Exchange>> active_;
-  uint64_t last_begun_ = 0;
+  void Drive(const Pending& call, absl::Time until) override {
+    {
+      MutexLock lock(&mutex_);
+      if (driven_ || !status_.ok()) return;
+      driven_ = true;
+    }
+    WakeThread(false);
+    TakeTurn();
+    const absl::Time begin = SteadyNow();
+    for (absl::Time now = begin; now < until && !broken_.load(std::memory_order_acquire); now = SteadyNow()) {
+      absl::Status status = SendPosted();
+      if (status.ok() && call.Done()) break;
+      const absl::Duration wait = now - begin < kSpin ? absl::ZeroDuration() : until - now;
+      if (status.ok()) status = calls_.Receive(wait).status();
+      if (!status.ok()) Abort(status);
+    }
+    GiveTurn();
+    WakeThread(true);
+    bool left = false;
+    {
+      MutexLock lock(&mutex_);
+      driven_ = false;
+      left = !status_.ok() || !posted_.empty();
+    }
+    // This thread may have taken in what was meant to wake the other one.
+    if (left) calls_.Interrupt();
+  }
 
-  std::atomic<uint64_t> bytes_moved_{0};
+ private:
+  void TakeTurn() {
+    MutexLock lock(&mutex_);
+    while (turn_taken_) turn_free_.Wait(&mutex_);
+    turn_taken_ = true;
+  }
+  void GiveTurn() {
+    MutexLock lock(&mutex_);
+    turn_taken_ = false;
+    turn_free_.Signal();
+  }
+
+  // Begins and sends posted calls. REQUIRES: the turn.
+  absl::Status SendPosted() {
+    absl::Status begun;
+    for (;;) {
+      Call call;
+      {
+        MutexLock lock(&mutex_);
+        if (posted_.empty() || !begun.ok()) break;  // Run ends those that are still there
+        call = std::move(posted_.front());
+        posted_.pop_front();
+      }
+      begun = calls_.Begin(std::move(call));
+    }
+    const absl::Status sent = calls_.Send();  // after a failure it still ends what was complete before
+    return begun.ok() ? sent : begun;
+  }
+
+  // Whether the thread wakes when something comes.
+  void WakeThread(bool wakes) {
+    epoll_event event = {.events = wakes ? uint32_t{EPOLLIN} : 0u, .data = {}};
+    (void)epoll_ctl(idle_.get(), EPOLL_CTL_MOD, calls_.fd(), &event);
+  }
+
+  // Until something comes that nobody else takes in, or `next`.
+  void Sleep(absl::Time next) {
+    const int64_t left = std::max<int64_t>(0, absl::ToInt64Milliseconds(next - SteadyNow()) + 1);
+    epoll_event event;
+    (void)epoll_wait(idle_.get(), &event, 1, static_cast<int>(std::min<int64_t>(left, 1 << 30)));
+  }
+
+  PeerCalls calls_;  // of whoever has the turn
+  Descriptor idle_;  // an epoll that watches the one of calls_, for the thread
   std::atomic<bool> broken_{false};
   mutable Mutex mutex_;
+  CondVar turn_free_;
+  bool turn_taken_ ABSL_GUARDED_BY(mutex_) = false;
+  bool driven_ ABSL_GUARDED_BY(mutex_) = false;  // a thread that waits for a call advances all
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   std::deque<Call> posted_ ABSL_GUARDED_BY(mutex_);
+};
+
+class SocketCommunicator final : public CallCommunicator {
+ public:
+  explicit SocketCommunicator(std::shared_ptr<CallLoop> loop)
+      : loop_(std::move(loop)), thread_([this] { loop_->Run(); }) {}
+
+  ~SocketCommunicator() override {
+    Abort(absl::AbortedError(absl::StrCat("rank ", rank(), " closed its communicator")));
+    thread_.join();
+  }
+
+  Generation generation() const override { return loop_->group().generation; }
+  int rank() const override { return loop_->group().rank; }
+  int size() const override { return loop_->group().size; }
+  uint64_t bytes_moved() const override { return loop_->bytes_moved(); }
+  absl::Status status() const override { return loop_->status(); }
+  void Abort(const absl::Status& cause) override { loop_->Abort(cause); }
+
+ protected:
+  void Enqueue(Call call) override {
+    call.completion->SetDriver(loop_);
+    loop_->Enqueue(std::move(call));
+  }
+
+ private:
+  const std::shared_ptr<CallLoop> loop_;
   std::thread thread_;
 };
 
@@ -406,9 +219,9 @@ class SocketCommunicator final : public CallCommunicator, public LinkEvents {
 absl::StatusOr<std::unique_ptr<Communicator>> MakeSocketCommunicator(SocketGroup group,
                                                                      std::vector<std::unique_ptr<PeerStream>> streams,
                                                                      std::unique_ptr<HostMemory> memory) {
-  auto communicator = std::make_unique<SocketCommunicator>(std::move(group), std::move(streams), std::move(memory));
-  LS_RETURN_IF_ERROR(communicator->Start());
-  return communicator;
+  auto loop = std::make_shared<CallLoop>(std::move(group), std::move(streams), std::move(memory));
+  LS_RETURN_IF_ERROR(loop->Open());
+  return std::make_unique<SocketCommunicator>(std::move(loop));
 }
 
 }  // namespace lockstep::worker

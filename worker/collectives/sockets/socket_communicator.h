@@ -3,8 +3,11 @@
 // other's memory, and only the places go over the connection.
 //
 // Invariants
-//   * One thread does all of a communicator's work: it sends, receives, sums and converts, and never blocks on a single
-//     peer, so it notices at any time when a peer dies, aborts or asks.
+//   * One thread at a time does all of a communicator's work: it sends, receives, sums and converts, and never blocks
+//   on
+//     a single peer, so it notices at any time when a peer dies, aborts or asks. A thread that waits for a call does
+//     the work itself, and does not sleep at first; otherwise the communicator's own thread does it. A caller that
+//     makes a small call sends it itself.
 //   * Before a rank has announced a call, its peers send it no more than a small number of bytes of that call, so the
 //     memory for early data is bounded.
 //   * A slow peer breaks nothing. An unreachable one is noticed without the chief: a peer that was silent for
@@ -24,21 +27,10 @@
 #include "absl/time/time.h"
 #include "worker/collectives/communicator.h"
 #include "worker/collectives/shared/host_memory.h"
+#include "worker/collectives/sockets/peer_calls.h"
 #include "worker/collectives/sockets/peer_stream.h"
 
 namespace lockstep::worker {
-
-struct SocketGroup {
-  Generation generation;
-  int rank = 0;
-  int size = 1;
-  // Names of the ranks for messages: "worker-1 at 10.0.0.2:4711". SocketForming fills in missing ones.
-  std::vector<std::string> names = {};
-  absl::Duration ask_every = absl::Seconds(30);
-  absl::Duration answer_limit = absl::Seconds(30);
-  // The largest piece of a block, the same on every rank.
-  int64_t piece_elements = 16 * 1024;
-};
 
 // `streams`: the connection to each rank, null for the own one. `memory`: what it shares with ranks of this host; may
 // be null. Unavailable when the process is out of descriptors.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "worker/collectives/shared/linked_memory.h"
-#include "worker/collectives/sockets/exchange.h"
+#include "worker/collectives/sockets/call_words.h"
 #include "worker/collectives/sockets/scripted_peer.h"
 
 namespace lockstep::worker {
