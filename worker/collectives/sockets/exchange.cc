@@ -10,6 +10,7 @@
 #include "common/status/status_macros.h"
 #include "worker/arithmetic/bucketer.h"
 #include "worker/arithmetic/exact_sum.h"
+#include "worker/collectives/sockets/rank_order_sum.h"
 
 namespace lockstep::worker {
 namespace {
@@ -29,20 +30,6 @@ bool IsReduced(FrameKind kind) { return kind == FrameKind::kReduce || kind == Fr
 bool IsAt(FrameKind kind) { return kind == FrameKind::kReduceAt || kind == FrameKind::kGatherAt; }
 
 absl::Status BelongsNowhere() { return absl::UnavailableError("it sent a piece that this call does not have"); }
-
-// own = the sum of all, in rank order.
-void SumInRankOrder(const std::vector<const float*>& sources, int64_t n, float* own) {
-  constexpr int64_t kTile = 256;
-  float tile[kTile];
-  for (int64_t begin = 0; begin < n; begin += kTile) {
-    const int64_t size = std::min(kTile, n - begin);
-    for (size_t r = 0; r < sources.size(); ++r) {
-      const float* const source = sources[r] + begin;
-      for (int64_t i = 0; i < size; ++i) tile[i] = r == 0 ? source[i] : tile[i] + source[i];
-    }
-    std::copy_n(tile, size, own + begin);
-  }
-}
 
 }  // namespace
 
@@ -161,14 +148,9 @@ void Exchange::SendFirst() {
   }
 }
 
-Exchange::Piece Exchange::PieceOf(const Block& block, int64_t piece) {
-  const int64_t begin = piece * block.piece_size;
-  return {begin, std::min(block.piece_size, block.size - begin)};
-}
-
 void Exchange::SendPiece(int peer, FrameKind kind, const Block& block, int64_t piece, const char* base,
                          size_t element_bytes) {
-  const Piece range = PieceOf(block, piece);
+  const Piece range = block.piece(piece);
   OutgoingFrame frame;
   frame.head = {.kind = kind,
                 .bytes = static_cast<uint32_t>(static_cast<size_t>(range.size) * element_bytes),
@@ -230,7 +212,7 @@ absl::StatusOr<char*> Exchange::PlaceFor(int peer, const FrameHead& head, std::v
   int64_t& next = reduces ? expected.next_reduce : expected.next_gather;
   if (next == (reduces ? expected.reduce : expected.gather)) return BelongsNowhere();
   const Block& block = reduces ? own() : blocks_[at];
-  const Piece piece = PieceOf(block, next);
+  const Piece piece = block.piece(next);
   bool fits = memory_ != nullptr && head.bytes == sizeof(SharedRange);
   if (!IsAt(head.kind)) {
     fits =
@@ -275,7 +257,7 @@ absl::Status Exchange::ReadShared(int peer, const FrameHead& head, const char* p
   const bool reduces = head.kind == FrameKind::kReduceAt;
   const Block& block = reduces ? own() : blocks_[static_cast<size_t>(peer)];
   const int64_t number = static_cast<int64_t>(head.offset) / block.piece_size;
-  const Piece piece = PieceOf(block, number);
+  const Piece piece = block.piece(number);
   const bool fits =
       reduces ? FitsReduced(piece.size, range.bytes) : range.bytes == static_cast<size_t>(piece.size) * gather_bytes_;
   const char* const bytes = memory_->BytesOf(peer, range);
@@ -316,7 +298,7 @@ absl::Status Exchange::TakeWaited(int peer, const FrameHead& head, absl::Span<co
 }
 
 void Exchange::AddPiece(int64_t piece, size_t bytes, const char* place) {
-  const Piece range = PieceOf(own(), piece);
+  const Piece range = own().piece(piece);
   const auto n = static_cast<size_t>(range.size);
   const int before = came_[static_cast<size_t>(piece)];
   const bool last = before + 1 == size_ - 1;

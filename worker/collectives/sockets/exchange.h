@@ -12,6 +12,7 @@
 #ifndef LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_EXCHANGE_H_
 #define LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_EXCHANGE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -58,15 +59,20 @@ class Exchange {
   bool Gathers() const;  // only results are missing, no contributions
 
  private:
+  struct Piece {
+    int64_t begin = 0;  // in the block
+    int64_t size = 0;
+  };
   struct Block {
     int64_t offset = 0;  // elements
     int64_t size = 0;
     int64_t piece_size = 0;
     int64_t pieces = 0;
-  };
-  struct Piece {
-    int64_t begin = 0;  // in the block
-    int64_t size = 0;
+
+    Piece piece(int64_t number) const {
+      const int64_t begin = number * piece_size;
+      return {begin, std::min(piece_size, size - begin)};
+    }
   };
   // The pieces that a peer has yet to send, and the numbers of the next ones.
   struct Expected {
@@ -83,7 +89,6 @@ class Exchange {
   void SetUpBroadcast();
   void SendFirst();
   const Block& own() const { return blocks_[static_cast<size_t>(rank_)]; }
-  static Piece PieceOf(const Block& block, int64_t piece);
   void SendPiece(int peer, FrameKind kind, const Block& block, int64_t piece, const char* base, size_t element_bytes);
   void SendGathered(int64_t piece);
 
