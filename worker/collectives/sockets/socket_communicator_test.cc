@@ -151,6 +151,16 @@ TEST_CASE("sockets: when a call cannot begin, those that were asked for after it
   }
 }
 
+// Returns when the communicator has ended what it could end of all that was given so far: it ends calls after it has
+// answered, and before it answers again.
+void Settle(ScriptedPeer& peer) {
+  for (int i = 0; i < 2; ++i) {
+    const size_t before = peer.written();
+    peer.Give(ScriptedPeer::Frame({.kind = FrameKind::kAsk}, ""));
+    peer.AwaitMoreThan(before);
+  }
+}
+
 // A sum of so many values that they are read rather than sent: a piece for each of two ranks.
 class SharedSum {
  public:
@@ -211,6 +221,7 @@ TEST_CASE("sockets: pieces in shared memory are read there, and kept until the p
   const Handle sum = shared.Begin();
   shared.peer.Give(SharedSum::Tells(FrameKind::kReduceAt, shared.contribution()));
   shared.peer.Give(SharedSum::Tells(FrameKind::kGatherAt, shared.sums_of_peer()));
+  Settle(shared.peer);
   CHECK_FALSE(sum->Done());
   shared.peer.Give(SharedSum::SaysItHasRead());
 
@@ -224,11 +235,12 @@ TEST_CASE("sockets: what a peer revoked before it was read never counts", "[sock
   SharedSum shared;
   const Handle sum = shared.Begin();
   const bool gathers = GENERATE(false, true);
-  shared.peer.Give(SharedSum::SaysItHasRead());
   if (gathers) shared.peer.Give(SharedSum::Tells(FrameKind::kReduceAt, shared.contribution()));
   shared.PeerRevokes();
   if (!gathers) shared.peer.Give(SharedSum::Tells(FrameKind::kReduceAt, shared.contribution()));
   shared.peer.Give(SharedSum::Tells(FrameKind::kGatherAt, shared.sums_of_peer()));
+  shared.peer.Give(SharedSum::SaysItHasRead());
+  Settle(shared.peer);
   CHECK_FALSE(sum->Done());
   shared.peer.Give(ScriptedPeer::Frame({.kind = FrameKind::kNote, .bytes = 3}, "why"));
 
