@@ -2,14 +2,20 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "common/clock/clock.h"
+#include "worker/collectives/sockets/host_socket.h"
 #include "worker/collectives/sockets/peer_probe.h"
 #include "worker/collectives/sockets/peer_secret.h"
 #include "worker/collectives/sockets/peer_stream.h"
@@ -179,6 +185,40 @@ TEST_CASE("peer secret: a key belongs to one pair, one generation and one way", 
       CHECK(RankPrelude(kSecret, pairs[i]) != RankPrelude(kSecret, pairs[j]));
     }
   }
+}
+
+// Whether the listener answers a probe over its Unix socket; false: it closes the connection.
+bool AnswersOnHost(const std::string& address) {
+  sockaddr_un name = {};
+  name.sun_family = AF_UNIX;
+  const std::string path = "lockstep-peer-" + address;
+  std::copy(path.begin(), path.end(), name.sun_path + 1);
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + path.size());
+  const Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&name), length) != 0) return false;
+  const std::string prelude = ProbePrelude();
+  if (send(socket.get(), prelude.data(), prelude.size(), MSG_NOSIGNAL) < 0) return false;
+  char byte = 0;
+  return recv(socket.get(), &byte, 1, 0) == 1;
+}
+
+TEST_CASE("listener: workers of the same host and user reach it by a Unix socket, and nobody else", "[sockets]") {
+  const auto listener = Listener();
+  CHECK(AnswersOnHost(listener->address()));
+  const Descriptor connected = ConnectOnHost(listener->address());
+  CHECK((connected.is_open() && IsHostSocket(connected.get()) && IsOfThisUser(connected.get())));
+  CHECK_FALSE(ConnectOnHost("127.0.0.1:1").is_open());
+  CHECK_FALSE(ConnectOnHost(std::string(200, 'x')).is_open());
+  if (geteuid() != 0) return;  // nobody else can be played
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    if (setuid(65534) != 0) _exit(2);
+    _exit(AnswersOnHost(listener->address()) || ConnectOnHost(listener->address()).is_open() ? 1 : 0);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
 }
 
 }  // namespace
