@@ -1,6 +1,7 @@
 #include "worker/collectives/shared/host_memory.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -50,6 +51,19 @@ TEST_CASE("shared memory: it is zero, aligned, and of the size that was asked fo
 
 TEST_CASE("shared memory: a size that no machine has is refused", "[shared]") {
   CHECK(absl::IsResourceExhausted(SharedMemory::Make()->Allocate(size_t{1} << 60).status()));
+}
+
+TEST_CASE("shared memory: a limit of file sizes ends no process, but what is larger is not shared", "[shared]") {
+  rlimit before = {};
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const rlimit low = {.rlim_cur = kBytes, .rlim_max = before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &low) == 0);
+  const auto memory = SharedMemory::Make();
+  const absl::Status fits = memory->Allocate(kBytes).status();
+  const absl::Status larger = memory->Allocate(kBytes + 1).status();
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &before) == 0);
+  CHECK(fits.ok());
+  CHECK(larger.code() == absl::StatusCode::kUnavailable);
 }
 
 TEST_CASE("host memory: a peer reads what the owner writes, and nothing else", "[shared]") {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -51,6 +52,11 @@ SharedMapping& SharedMapping::operator=(SharedMapping&& other) noexcept {
 }
 
 absl::StatusOr<SharedSegment> SharedSegment::Make(size_t bytes) {
+  rlimit largest = {};
+  // Beyond it the system would end the process by SIGXFSZ.
+  if (getrlimit(RLIMIT_FSIZE, &largest) == 0 && bytes > largest.rlim_cur) {
+    return absl::UnavailableError("the limit of file sizes (ulimit -f) is below what would be shared");
+  }
   SharedSegment segment;
   segment.fd = Descriptor(memfd_create("lockstep", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!segment.fd.is_open()) return absl::ErrnoToStatus(errno, "the system has no memory that processes can share");

@@ -55,8 +55,8 @@ struct SharedSegment {
   Descriptor fd;
   SharedMapping mapping;
 
-  // Unavailable when the system does not support sealed memfds; ResourceExhausted, with the size, when memory is
-  // exhausted.
+  // Unavailable when the system does not support sealed memfds or its limit of file sizes is lower; ResourceExhausted,
+  // with the size, when memory is exhausted.
   static absl::StatusOr<SharedSegment> Make(size_t bytes);
   // OK when `fd` is a memfd of `bytes` bytes that cannot change its size.
   static absl::Status Check(int fd, size_t bytes);
