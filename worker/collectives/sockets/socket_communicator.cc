@@ -1,5 +1,6 @@
 #include "worker/collectives/sockets/socket_communicator.h"
 
+#include <sched.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -115,11 +116,15 @@ class CallLoop final : public CallDriver {
     TakeTurn();
     const absl::Time begin = SteadyNow();
     for (absl::Time now = begin; now < until && !broken_.load(std::memory_order_acquire); now = SteadyNow()) {
-      absl::Status status = SendPosted();
-      if (status.ok() && call.Done()) break;
-      const absl::Duration wait = now - begin < kSpin ? absl::ZeroDuration() : until - now;
-      if (status.ok()) status = calls_.Receive(wait).status();
-      if (!status.ok()) Abort(status);
+      const absl::Status sent = SendPosted();
+      if (sent.ok() && call.Done()) break;
+      const bool spins = now - begin < kSpin;
+      const absl::StatusOr<bool> came = sent.ok() ? calls_.Receive(spins ? absl::ZeroDuration() : until - now) : sent;
+      if (!came.ok()) {
+        Abort(came.status());
+      } else if (spins && !*came) {
+        sched_yield();  // others may want the processor
+      }
     }
     GiveTurn();
     WakeThread(true);
