@@ -160,6 +160,7 @@ void Exchange::SendPiece(int peer, FrameKind kind, const Block& block, int64_t p
   const auto at = static_cast<size_t>(peer);
   if (const std::optional<SharedRange> shared = RangeFor(peer, bytes, frame.head.bytes); shared.has_value()) {
     frame.head.kind = kind == FrameKind::kReduce ? FrameKind::kReduceAt : FrameKind::kGatherAt;
+    shared_bytes_ += frame.head.bytes;
     frame.head.bytes = sizeof(*shared);
     frame.owned.assign(reinterpret_cast<const char*>(&*shared), sizeof(*shared));
     if (std::exchange(told_[at], 1) == 0) ++unread_;
@@ -272,6 +273,7 @@ absl::Status Exchange::ReadShared(int peer, const FrameHead& head, const char* p
   // It may have given up the call and overwritten the piece. Then the piece never counts, and its note ends the call.
   if (!memory_->Holds(peer)) return absl::OkStatus();
   --left_;
+  shared_bytes_ += range.bytes;
   expected_[static_cast<size_t>(peer)].read_here = true;
   TellRead(peer);
   if (reduces) CountPiece(number);

@@ -54,6 +54,8 @@ class Exchange {
 
   // All frames were received and sent, and peers have read: the result is complete, and the buffers may be reused.
   bool Done() const { return left_ == 0 && unsent_ == 0 && unread_ == 0; }
+  // Bytes of pieces that peers were told to read, or that were read of them.
+  uint64_t shared_bytes() const { return shared_bytes_; }
   // The lowest rank from which a frame is missing, or -1.
   int Awaited() const;
   bool Gathers() const;  // only results are missing, no contributions
@@ -123,8 +125,9 @@ class Exchange {
   std::vector<Expected> expected_;  // by rank
   int64_t left_ = 0;                // frames that have yet to arrive
   int unsent_ = 0;
-  std::vector<char> told_;                        // by rank: was told of a range
-  int unread_ = 0;                                // ranks that were told and have not read yet
+  std::vector<char> told_;  // by rank: was told of a range
+  int unread_ = 0;          // ranks that were told and have not read yet
+  uint64_t shared_bytes_ = 0;
   std::vector<std::vector<OutgoingFrame>> held_;  // by rank: frames held back until Release
   std::vector<char> released_;                    // by rank
   std::vector<int> came_;                         // by piece of the own block: peers whose contribution arrived

@@ -134,12 +134,14 @@ absl::Status PeerCalls::Send() {
 }
 
 void PeerCalls::EndDone() {
-  uint64_t moved = 0;
+  uint64_t moved = shared_bytes_;
+  for (const auto& [sequence, exchange] : active_) moved += exchange->shared_bytes();
   for (const Peer* peer : links_) moved += peer->link->bytes_moved();
   bytes_moved_.store(moved, std::memory_order_relaxed);
   for (auto it = active_.begin(); it != active_.end() && it->second->Done();) {
     for (Peer* peer : links_) peer->is_in.erase(it->first);
     const std::shared_ptr<Completion> completion = it->second->call().completion;
+    shared_bytes_ += it->second->shared_bytes();
     it = active_.erase(it);
     completion->End(absl::OkStatus());
   }

@@ -48,7 +48,7 @@ class PeerCalls final : public LinkEvents {
   absl::Status Open();
 
   const SocketGroup& group() const { return group_; }
-  // Bytes sent and received over connections so far.
+  // Bytes sent and received so far, over connections and in shared memory.
   uint64_t bytes_moved() const { return bytes_moved_.load(std::memory_order_relaxed); }
 
   // A descriptor that poll reports as readable while Receive has something to do, also after Interrupt.
@@ -105,6 +105,7 @@ class PeerCalls final : public LinkEvents {
   std::vector<Peer*> links_;  // the other ranks
   std::map<uint64_t, std::unique_ptr<Exchange>> active_;
   uint64_t last_begun_ = 0;
+  uint64_t shared_bytes_ = 0;  // of calls that have ended
   std::atomic<uint64_t> bytes_moved_{0};
 };
 

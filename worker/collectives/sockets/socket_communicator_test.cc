@@ -198,6 +198,7 @@ class SharedSum {
                                std::string(reinterpret_cast<const char*>(&range), sizeof(range)));
   }
   static std::string SaysItHasRead() { return ScriptedPeer::Frame({.kind = FrameKind::kRead, .sequence = 1}, ""); }
+  uint64_t bytes_moved() const { return communicator_->bytes_moved(); }
   void PeerRevokes() { linked_.one->Revoke(); }
 
   float* sums() const { return reinterpret_cast<float*>(sums_->address()); }
@@ -226,6 +227,8 @@ TEST_CASE("sockets: pieces in shared memory are read there, and kept until the p
   shared.peer.Give(SharedSum::SaysItHasRead());
 
   REQUIRE(sum->Wait(kLong).ok());
+  // Two halves told, two read.
+  CHECK(shared.bytes_moved() >= 4 * SharedSum::kHalf * sizeof(float));
   for (size_t i = 0; i < SharedSum::kValues; ++i) {
     REQUIRE(shared.sums()[i] == static_cast<float>(i + (i < SharedSum::kHalf ? 1 : 0)));
   }
