@@ -1,6 +1,7 @@
 // Collective operations between the ranks of one generation. Every rank makes the same calls in the same order. A call
-// only enqueues and returns a handle; a thread of the communicator does the work. Implementations: loopback and sockets
-// in folders beside this one, deferred in worker/fakes; all pass one contract suite.
+// returns a handle and never waits for a peer; a thread of the communicator, or one that waits for a handle, does the
+// work. Implementations: loopback and sockets in folders beside this one, deferred in worker/fakes; all pass one
+// contract suite.
 //
 // Invariants
 //   * A communicator belongs to one generation for its whole life and rejects data of any other generation.

@@ -79,7 +79,9 @@ absl::Status Receive(int fd, Message& message, std::vector<Descriptor>& descript
 absl::StatusOr<SharedMapping> MapPassed(int fd, uint64_t bytes) {
   LS_RETURN_IF_ERROR(SharedSegment::Check(fd, bytes));
   SharedMapping mapping(fd, bytes, /*writable=*/false);
-  if (mapping.begin() == nullptr) return Failure("no address space is left");
+  if (mapping.begin() == nullptr)
+    return Failure(
+        "no address space is left (raise ulimit -v, or set `security.peers: encrypted`, which shares no memory)");
   return mapping;
 }
 

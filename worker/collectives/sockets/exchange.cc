@@ -262,7 +262,9 @@ absl::Status Exchange::ReadShared(int peer, const FrameHead& head, const char* p
   const bool fits =
       reduces ? FitsReduced(piece.size, range.bytes) : range.bytes == static_cast<size_t>(piece.size) * gather_bytes_;
   const char* const bytes = memory_->BytesOf(peer, range);
-  if (!fits || bytes == nullptr || reinterpret_cast<uintptr_t>(bytes) % sizeof(int64_t) != 0) {
+  // Integers or float32 values.
+  const auto element = range.bytes / static_cast<uint64_t>(piece.size);
+  if (!fits || bytes == nullptr || reinterpret_cast<uintptr_t>(bytes) % element != 0) {
     return absl::UnavailableError("it named memory that it does not share");
   }
   if (reduces) {
