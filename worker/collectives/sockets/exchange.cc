@@ -214,11 +214,8 @@ absl::StatusOr<char*> Exchange::PlaceFor(int peer, const FrameHead& head, std::v
   if (next == (reduces ? expected.reduce : expected.gather)) return BelongsNowhere();
   const Block& block = reduces ? own() : blocks_[at];
   const Piece piece = block.piece(next);
-  bool fits = memory_ != nullptr && head.bytes == sizeof(SharedRange);
-  if (!IsAt(head.kind)) {
-    fits =
-        reduces ? FitsReduced(piece.size, head.bytes) : head.bytes == static_cast<size_t>(piece.size) * gather_bytes_;
-  }
+  const bool fits = IsAt(head.kind) ? memory_ != nullptr && head.bytes == sizeof(SharedRange)
+                                    : Fits(head.kind, piece.size, head.bytes);
   if (head.offset != static_cast<uint64_t>(piece.begin) || !fits) return BelongsNowhere();
   ++next;
   if (!reduces && !IsAt(head.kind)) return gathered_ + static_cast<size_t>(block.offset + piece.begin) * gather_bytes_;
@@ -227,8 +224,9 @@ absl::StatusOr<char*> Exchange::PlaceFor(int peer, const FrameHead& head, std::v
   return scratch.data();
 }
 
-bool Exchange::FitsReduced(int64_t elements, size_t bytes) const {
+bool Exchange::Fits(FrameKind kind, int64_t elements, size_t bytes) const {
   const auto n = static_cast<size_t>(elements);
+  if (!IsReduced(kind)) return bytes == n * gather_bytes_;
   if (call_.kind != CallKind::kAllReduceExact) return bytes == n * reduce_bytes_;
   return bytes == n * sizeof(int64_t) || bytes == n * sizeof(float);
 }
@@ -259,8 +257,7 @@ absl::Status Exchange::ReadShared(int peer, const FrameHead& head, const char* p
   const Block& block = reduces ? own() : blocks_[static_cast<size_t>(peer)];
   const int64_t number = static_cast<int64_t>(head.offset) / block.piece_size;
   const Piece piece = block.piece(number);
-  const bool fits =
-      reduces ? FitsReduced(piece.size, range.bytes) : range.bytes == static_cast<size_t>(piece.size) * gather_bytes_;
+  const bool fits = Fits(head.kind, piece.size, range.bytes);
   const char* const bytes = memory_->BytesOf(peer, range);
   // Integers or float32 values.
   const auto element = range.bytes / static_cast<uint64_t>(piece.size);

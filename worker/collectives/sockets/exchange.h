@@ -94,8 +94,8 @@ class Exchange {
   void SendPiece(int peer, FrameKind kind, const Block& block, int64_t piece, const char* base, size_t element_bytes);
   void SendGathered(int64_t piece);
 
-  // Whether a peer's contribution of `elements` elements to the own block may have this size in bytes.
-  bool FitsReduced(int64_t elements, size_t bytes) const;
+  // Whether a piece of `elements` elements, of a contribution or of a result, may have this size in bytes.
+  bool Fits(FrameKind kind, int64_t elements, size_t bytes) const;
   // The range in which `peer` can read these bytes of an exact sum; none: they have to be sent.
   std::optional<SharedRange> RangeFor(int peer, const char* begin, size_t bytes) const;
   absl::Status ReadShared(int peer, const FrameHead& head, const char* place);

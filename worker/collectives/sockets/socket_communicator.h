@@ -4,10 +4,9 @@
 //
 // Invariants
 //   * One thread at a time does all of a communicator's work: it sends, receives, sums and converts, and never blocks
-//   on
-//     a single peer, so it notices at any time when a peer dies, aborts or asks. A thread that waits for a call does
-//     the work itself, and does not sleep at first; otherwise the communicator's own thread does it. A caller that
-//     makes a small call sends it itself.
+//     on a single peer, so it notices at any time when a peer dies, aborts or asks. A thread that waits for a call
+//     does the work itself, and does not sleep at first; otherwise the communicator's own thread does it. A caller
+//     that makes a small call sends it itself.
 //   * Before a rank has announced a call, its peers send it no more than a small number of bytes of that call, so the
 //     memory for early data is bounded.
 //   * A slow peer breaks nothing. An unreachable one is noticed without the chief: a peer that was silent for
@@ -20,11 +19,9 @@
 #define LOCKSTEP_WORKER_COLLECTIVES_SOCKETS_SOCKET_COMMUNICATOR_H_
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "worker/collectives/communicator.h"
 #include "worker/collectives/shared/host_memory.h"
 #include "worker/collectives/sockets/peer_calls.h"
