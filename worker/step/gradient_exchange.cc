@@ -125,14 +125,25 @@ void GradientExchange::OrderShards(const ShardClaim& kept) {
 
 absl::Status GradientExchange::Begin(Communicator& communicator, Tag tag, absl::Span<const int32_t> exponents,
                                      ShardAssignment shards) {
-  LS_CHECK(exponents.size() == options_.layout.tensors().size(), "one exponent per tensor");
   const auto rank = static_cast<size_t>(communicator.rank());
   const ShardClaim kept = shards.accepted[rank] ? Claim(tag, exponents) : ShardClaim();
   communicator_ = &communicator;
   tag_ = tag;
   shards_ = std::move(shards.shards);
+  return Start(kept, exponents);
+}
+
+absl::Status GradientExchange::BeginAgain(absl::Span<const int32_t> exponents) {
+  LS_CHECK(began_ && !broken_ && added_ == own_shards(), "an attempt that succeeded is repeated");
+  ++tag_.attempt;
+  return Start(keeps_values_ ? ShardClaim{.summed = order_} : ShardClaim(), exponents);
+}
+
+absl::Status GradientExchange::Start(const ShardClaim& kept, absl::Span<const int32_t> exponents) {
+  LS_CHECK(exponents.size() == options_.layout.tensors().size(), "one exponent per tensor");
   OrderShards(kept);
-  LS_CHECK(order_.size() == shards_[rank].size(), "a rank contributes what it claimed");
+  LS_CHECK(order_.size() == shards_[static_cast<size_t>(communicator_->rank())].size(),
+           "a rank contributes what it claimed");
   began_ = broken_ = false;
   sent_ = 0;
   submitted_ = 0;

@@ -94,6 +94,9 @@ class GradientExchange {
   // rank's claim was accepted, it starts from the claimed sums. The communicator must outlive the attempt. After an
   // error of the device, end the attempt with Finish.
   absl::Status Begin(Communicator& communicator, Tag tag, absl::Span<const int32_t> exponents, ShardAssignment shards);
+  // Starts the next attempt at the same step, with other exponents and the same assignment. A rank that holds float32
+  // values keeps them, since they do not depend on exponents, and computes nothing. REQUIRES: Finish has succeeded.
+  absl::Status BeginAgain(absl::Span<const int32_t> exponents);
 
   // The logical shards that this rank must compute in the current attempt, in this order. Empty: its whole contribution
   // was claimed and is being sent.
@@ -132,6 +135,8 @@ class GradientExchange {
   absl::Status Allocate();
   // Zeroed memory for what is sent to peers or comes from them, without a host side.
   absl::StatusOr<device::MirroredBuffer> AllocateExchanged(size_t bytes);
+  // Starts an attempt from these shards, which sums_ holds.
+  absl::Status Start(const ShardClaim& kept, absl::Span<const int32_t> exponents);
   // Sets order_: starts with the shards of an accepted claim, if any.
   void OrderShards(const ShardClaim& kept);
   // Sets keeps_values_: whether this attempt sends its single shard as float32 values. If not, quantises values that a

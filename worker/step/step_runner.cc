@@ -116,16 +116,16 @@ absl::StatusOr<StepResult> StepRunner::RunStep(Communicator& communicator, int64
     exponents_[t] = exponent >= 0 ? state_->exponent(exponent) : kExponentUnset;
   }
 
-  uint32_t attempt = 0;
   LS_ASSIGN_OR_RETURN(ShardAssignment shards, AgreeOnShards(communicator, step));
-  LS_ASSIGN_OR_RETURN(ReducedWord word, Attempt(communicator, {step, attempt}, slot, std::move(shards)));
+  absl::Status begun = exchange_->Begin(communicator, {step, 0}, exponents_, std::move(shards));
+  LS_ASSIGN_OR_RETURN(ReducedWord word, Attempt(communicator, {step, 0}, slot, begun));
   LS_ASSIGN_OR_RETURN(Verdict verdict, JudgeWord(word));
-  while (verdict.redo) {
+  if (verdict.redo) {
     ++times_.redone;
-    LS_CHECK(attempt == 0, "the exponents of a redo fit");
-    shards = AssignShards(communicator.size(), config_.logical_shards);
-    LS_ASSIGN_OR_RETURN(word, Attempt(communicator, {step, ++attempt}, slot, std::move(shards)));
+    begun = exchange_->BeginAgain(exponents_);
+    LS_ASSIGN_OR_RETURN(word, Attempt(communicator, {step, 1}, slot, begun));
     LS_ASSIGN_OR_RETURN(verdict, JudgeWord(word));
+    LS_CHECK(!verdict.redo, "the exponents of a redo fit");
   }
 
   // The gate: every bucket is reduced, the word is read, every rank comes to the same decision.
@@ -195,8 +195,8 @@ absl::StatusOr<ShardAssignment> StepRunner::AgreeOnShards(Communicator& communic
 }
 
 absl::StatusOr<ReducedWord> StepRunner::Attempt(Communicator& communicator, Tag tag, const ControlContribution& slot,
-                                                ShardAssignment shards) {
-  absl::Status passes = exchange_->Begin(communicator, tag, exponents_, std::move(shards));
+                                                const absl::Status& begun) {
+  absl::Status passes = begun;
   if (passes.ok()) {
     Timed timed(times_.compute);
     passes = RunShards(communicator, tag);
@@ -208,10 +208,7 @@ absl::StatusOr<ReducedWord> StepRunner::Attempt(Communicator& communicator, Tag 
 
 absl::Status StepRunner::RunShards(Communicator& communicator, Tag tag) {
   const std::vector<int> shards = exchange_->shards();
-  if (shards.empty()) {
-    next_step_ = -1;
-    return absl::OkStatus();
-  }
+  if (shards.empty()) return absl::OkStatus();
   if (next_step_ != tag.step || tag.attempt != 0 || shards != reader_shards_) {
     LS_RETURN_IF_ERROR(Seek(tag.step, shards));
   }

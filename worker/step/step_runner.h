@@ -175,8 +175,9 @@ class StepRunner {
   absl::Status RunShards(Communicator& communicator, Tag tag);
   absl::Status RunShard(int64_t step, int logical_shard);
   absl::StatusOr<ShardAssignment> AgreeOnShards(Communicator& communicator, int64_t step);
+  // Computes and reduces what the exchange has begun. `begun`: what that said.
   absl::StatusOr<ReducedWord> Attempt(Communicator& communicator, Tag tag, const ControlContribution& slot,
-                                      ShardAssignment shards);
+                                      const absl::Status& begun);
   absl::StatusOr<Verdict> JudgeWord(const ReducedWord& word);
   absl::Status Update(const UpdatePlace& place, const ReducedWord& word, double denominator);
   absl::Status FindClip(int64_t step, double denominator);

@@ -21,6 +21,7 @@ struct RunOfRank {
   std::vector<double> losses;
   std::vector<EvaluationSums> evaluated;
   int64_t redone = 0;
+  uint64_t nodes = 0;  // executed by the steps
   bool applied = true;
   std::string message;
 };
@@ -44,6 +45,7 @@ std::vector<RunOfRank> Train(int ranks, int steps, const DataSource& data,
         runs[r].losses.push_back(result->record.loss);
         runs[r].message = result->message;
       }
+      runs[r].nodes = replica.runner->nodes_executed();
       const int64_t slices = (data.num_samples() + kBatch - 1) / kBatch;
       for (int64_t slice = 0; slice < slices && runs[r].applied; ++slice) {
         auto outcome = replica.runner->RunSlice(*communicators[r], steps, slice, {});
@@ -87,6 +89,20 @@ TEST_CASE("step: the state has the same bits for any number of ranks, on every r
 
 TEST_CASE("step: the first step is summed a second time once the magnitudes are known", "[step]") {
   CHECK(Train(1, 1, MadeUpData())[0].redone == 1);
+}
+
+TEST_CASE("step: a rank with one shard sums its first step again without computing it again", "[step]") {
+  const MadeUpData data;
+  const int passes = GENERATE(1, 2);
+  const MetaGraph metagraph = SmallModel({.passes = passes});
+  const std::vector<RunOfRank> once = Train(kShards, 1, data, metagraph);
+  const std::vector<RunOfRank> twice = Train(kShards, 2, data, metagraph);
+
+  for (int r = 0; r < kShards; ++r) {
+    CHECK(twice[r].redone == 1);
+    CHECK(twice[r].nodes == 2 * once[r].nodes);
+  }
+  CHECK(twice[0].digest == Train(1, 2, data, metagraph)[0].digest);
 }
 
 TEST_CASE("step: a rank shows that it waits for a peer, and that it computed before", "[step]") {
