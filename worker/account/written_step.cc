@@ -99,7 +99,7 @@ absl::StatusOr<WrittenStep> WriteStep(const MetaGraph& metagraph, const JobSpec&
   for (const Variable& variable : metagraph.forward.variables) {
     variables[variable.name] = state->address(state->layout().Find(variable.name));
   }
-  LS_RETURN_IF_ERROR(plans.Bind(variables, variables));
+  LS_RETURN_IF_ERROR(plans.Bind(variables, variables, /*shared_memory=*/nullptr));
   Plan& plan = *plans.training_plan;
   const int64_t batch = job.train().global_batch_size();
   const BlankData data(metagraph, 2 * batch);

@@ -113,28 +113,32 @@ PassFacts RunLayers(const PlanOptions& options) {
 TEST_CASE("early gradients: with bf16 buckets leave during backward, with the bits of gradients that are kept",
           "[plan]") {
   const PassFacts kept = RunLayers({.bucket_bytes = 1 << 10});
-  const PassFacts early = RunLayers({.bucket_bytes = 1 << 10, .keep_gradients = false});
+  const PassFacts early = RunLayers({.bucket_bytes = 1 << 10, .gradients = GradientMemory::kUntilRead});
+  const PassFacts apart = RunLayers({.bucket_bytes = 1 << 10, .gradients = GradientMemory::kApart});
   const PassFacts summed = RunLayers({.bucket_bytes = 1 << 10, .accumulate_passes = true});
 
   CHECK(kept.first_bucket > 0.8);
   CHECK(early.first_bucket < 0.7);
+  CHECK(apart.first_bucket < 0.7);
   CHECK(summed.first_bucket < 0.7);
   REQUIRE(kept.gradients.size() == 12);
   CHECK(early.gradients == kept.gradients);
+  CHECK(apart.gradients == kept.gradients);
   CHECK(summed.gradients == kept.gradients);
 }
 
 TEST_CASE("early gradients: a plan takes less memory for them, whatever is computed again", "[plan]") {
   const auto device = Must(device::MakeDevice(device::DeviceKind::kReference, {}));
   for (const Recomputation recompute : {Recomputation::kNone, Recomputation::kCheap, Recomputation::kBlocks}) {
-    const auto arena = [&](bool kept) {
+    const auto arena = [&](GradientMemory gradients) {
       return Must(Plan::Draft(device.get(), Must(MakeTrainingGraph(Layers())).graph,
-                              {.bucket_bytes = 1 << 10, .keep_gradients = kept, .recompute = recompute}))
+                              {.bucket_bytes = 1 << 10, .gradients = gradients, .recompute = recompute}))
           ->memory()
           .arena;
     };
     // The first layer's 784 x 64 weights are half of all.
-    CHECK(arena(false) < arena(true));
+    CHECK(arena(GradientMemory::kUntilRead) < arena(GradientMemory::kUntilNextPass));
+    CHECK(arena(GradientMemory::kApart) <= arena(GradientMemory::kUntilRead));
   }
 }
 

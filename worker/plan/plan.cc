@@ -49,7 +49,9 @@ const std::vector<std::string>& Plan::gradient_parameters() const { return state
 std::byte* Plan::bucket_address(int bucket) const {
   return state_->accumulate_passes ? state_->BucketOfSum(bucket) : state_->BucketOfPass(bucket);
 }
-bool Plan::keeps_gradients() const { return state_->keep_gradients || state_->accumulate_passes; }
+bool Plan::keeps_gradients() const {
+  return state_->gradient_memory != GradientMemory::kUntilRead || state_->accumulate_passes;
+}
 device::Stream& Plan::stream() { return *state_->stream; }
 absl::Status Plan::WaitForInputs() { return state_->inputs_taken->Wait(); }
 device::Event& Plan::inputs_taken() { return *state_->inputs_taken; }
@@ -139,7 +141,7 @@ std::byte* Plan::State::BucketOfSum(int bucket) const {
 }
 
 absl::Status Plan::State::Accumulate(int bucket, int64_t pass) {
-  if (gradients == nullptr) return absl::OkStatus();
+  if (!accumulate_passes) return absl::OkStatus();
   if (pass > 0) return add[static_cast<size_t>(bucket)]->Launch(*stream);
   const FlatRange range = gradient_layout->buckets()[static_cast<size_t>(bucket)].range;
   return stream->CopyOnDevice(BucketOfSum(bucket), BucketOfPass(bucket),

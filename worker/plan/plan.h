@@ -11,7 +11,7 @@
 // much the plan will need. Release turns a plan back into a draft with the same choices, counters and cancellation.
 //
 // Invariants
-//   * The order of nodes, gradients and buckets depends only on the graph, the kind of device and keep_gradients, and
+//   * The order of nodes, gradients and buckets depends only on the graph, the kind of device and GradientMemory, and
 //     is therefore the same on every worker.
 //   * A pass writes only to the plan's own memory, never to a variable.
 //   * The same inputs, variables and key give the same bits in every pass.
@@ -23,6 +23,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -54,6 +55,13 @@ enum class Recomputation : uint8_t {
   kBlocks,  // kCheap, and everything within blocks of the model: nearly a second forward pass
 };
 
+// Where a pass leaves its gradients, and how long they are valid. Sums over several passes lie as with kApart.
+enum class GradientMemory : uint8_t {
+  kUntilRead,      // in the arena, until on_bucket has returned for the bucket
+  kUntilNextPass,  // in the arena, until the next pass begins
+  kApart,          // outside the arena, until the next pass begins
+};
+
 struct PlanOptions {
   // The prefix of all keys in KernelChoices: "training", "evaluation".
   std::string label = "training";
@@ -61,9 +69,7 @@ struct PlanOptions {
   int64_t bucket_bytes = 1 << 20;
   // Gradients of passes 1, 2, ... are added to those of pass 0: a logical shard has several passes (micro-batches).
   bool accumulate_passes = false;
-  // True: a pass's gradients are valid until the next pass begins. False: a bucket's memory is reused once on_bucket
-  // has returned for it. Sums over passes are kept in either case.
-  bool keep_gradients = true;
+  GradientMemory gradients = GradientMemory::kUntilNextPass;
   // Whether to fuse nodes and to use the device's own layouts. Both change bits and are part of the kernel plan.
   bool fuse = true;
   bool free_layouts = true;
@@ -92,7 +98,7 @@ struct PassKey {
 // The device memory of a plan by use, in bytes.
 struct PlanMemory {
   int64_t arena = 0;       // inputs, values, gradients and scratch, which share bytes by lifetime
-  int64_t gradients = 0;   // sums over passes
+  int64_t gradients = 0;   // sums over passes, or gradients with GradientMemory::kApart
   int64_t persistent = 0;  // constants, outputs, copies of variables in other layouts
   int64_t total() const { return arena + gradients + persistent; }
 };
@@ -127,14 +133,16 @@ struct NodeDigest {
 class Plan {
  public:
   using BucketReady = absl::FunctionRef<absl::Status(int bucket)>;
+  using Allocator = std::function<absl::StatusOr<std::unique_ptr<device::Buffer>>(size_t bytes)>;
 
   // Plans `graph`, whose shapes are inferred, without taking memory. `device` outlives the plan.
   static absl::StatusOr<std::unique_ptr<Plan>> Draft(device::Device* device, const Graph& graph,
                                                      const PlanOptions& options);
   // Allocates the plan's memory; needed before passes and access to gradients. `variables` holds the device address of
-  // every variable of the graph, row-major; they outlive the plan. ResourceExhausted when memory is exhausted. After an
-  // error the plan is still a draft. REQUIRES: the plan is a draft.
-  absl::Status Bind(const std::map<std::string, std::byte*>& variables);
+  // every variable of the graph, row-major; they outlive the plan. `for_gradients` allocates what lies outside the
+  // arena (PlanMemory::gradients), zeroed, for the device; null: the device does. ResourceExhausted when memory is
+  // exhausted. After an error the plan is still a draft. REQUIRES: the plan is a draft.
+  absl::Status Bind(const std::map<std::string, std::byte*>& variables, const Allocator& for_gradients = nullptr);
   // Frees the plan's memory after waiting for queued work. Addresses that it returned become invalid.
   void Release();
   // Draft and Bind.
@@ -156,7 +164,7 @@ class Plan {
   const GradientLayout& gradient_layout() const;
   const std::vector<std::string>& gradient_parameters() const;
   // The device address of a bucket, with tensors placed by the layout and undefined padding between them. Valid during
-  // on_bucket, or with kept gradients until the next pass.
+  // on_bucket, or if keeps_gradients until the next pass.
   std::byte* bucket_address(int bucket) const;
   bool keeps_gradients() const;
 
@@ -167,7 +175,7 @@ class Plan {
   // Queues one forward (and backward) pass. `inputs` are in host memory, in the order of inputs(), and must stay
   // unchanged until WaitForInputs, Synchronize or an event recorded after the pass. `on_bucket` is called on this
   // thread, in bucket order, as soon as the bucket's gradients of this pass are queued; its failure ends the pass and
-  // is returned. Without keep_gradients, on_bucket must queue all reads of the bucket in the plan's stream or finish
+  // is returned. Unless keeps_gradients, on_bucket must queue all reads of the bucket in the plan's stream or finish
   // them before it returns. Internal, with nothing queued, unless every input has exactly its bytes. Cancelled after
   // Cancel(true). After an error no work of the pass is in flight.
   absl::Status RunPass(absl::Span<const InputBytes> inputs, const PassKey& key, BucketReady on_bucket);

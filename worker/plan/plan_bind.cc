@@ -9,16 +9,16 @@
 
 namespace lockstep::worker {
 
-absl::Status Plan::Bind(const std::map<std::string, std::byte*>& variables) {
+absl::Status Plan::Bind(const std::map<std::string, std::byte*>& variables, const Allocator& for_gradients) {
   LS_CHECK(state_->arena == nullptr, "a plan that is bound is not bound again");
-  const absl::Status bound = state_->Bind(variables);
+  const absl::Status bound = state_->Bind(variables, for_gradients);
   if (!bound.ok()) Release();
   return bound;
 }
 
-absl::Status Plan::State::Bind(const std::map<std::string, std::byte*>& addresses) {
+absl::Status Plan::State::Bind(const std::map<std::string, std::byte*>& addresses, const Allocator& for_gradients) {
   LS_RETURN_IF_ERROR(BindVariables(addresses));
-  LS_RETURN_IF_ERROR(Allocate());
+  LS_RETURN_IF_ERROR(Allocate(for_gradients));
   if (poison) {
     for (const device::Buffer* const buffer : {arena.get(), persistent.get(), gradients.get()}) {
       if (buffer != nullptr) LS_RETURN_IF_ERROR(PoisonMemory(*buffer));
@@ -62,14 +62,15 @@ absl::Status Plan::State::BindVariables(const std::map<std::string, std::byte*>&
   return absl::OkStatus();
 }
 
-absl::Status Plan::State::Allocate() {
+absl::Status Plan::State::Allocate(const Allocator& for_gradients) {
   const auto allocate = [this](int64_t bytes) { return device->Allocate(static_cast<size_t>(bytes)); };
   LS_ASSIGN_OR_RETURN(arena, allocate(memory.arena));
   LS_ASSIGN_OR_RETURN(persistent, allocate(memory.persistent));
-  if (accumulate_passes) {
-    LS_ASSIGN_OR_RETURN(gradients, allocate(memory.gradients));
+  if (memory.gradients > 0) {
+    const auto bytes = static_cast<size_t>(memory.gradients);
+    LS_ASSIGN_OR_RETURN(gradients, for_gradients != nullptr ? for_gradients(bytes) : device->Allocate(bytes));
   }
-  for (PlanStorage& storage : storages) {
+  const auto place = [this](PlanStorage& storage) {
     switch (storage.home) {
       case PlanStorage::Home::kArena:
         storage.address = arena->address() + storage.offset;
@@ -77,13 +78,18 @@ absl::Status Plan::State::Allocate() {
       case PlanStorage::Home::kPersistent:
         storage.address = persistent->address() + storage.offset;
         break;
+      case PlanStorage::Home::kApart:
+        storage.address = gradients->address() + storage.offset;
+        break;
       case PlanStorage::Home::kGradient:
-        storage.address = arena->address() + storages[static_cast<size_t>(storage.bucket)].offset + storage.offset;
+        storage.address = storages[static_cast<size_t>(storage.bucket)].address + storage.offset;
         break;
       case PlanStorage::Home::kVariable:
         break;
     }
-  }
+  };
+  for (const int bucket : bucket_storages) place(storages[static_cast<size_t>(bucket)]);
+  for (PlanStorage& storage : storages) place(storage);
   return absl::OkStatus();
 }
 

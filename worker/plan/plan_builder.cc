@@ -67,7 +67,8 @@ std::string ChoiceKey(const std::string& label, const std::string& name, const d
 Graph GraphToPlan(const device::Device& device, const Graph& graph, const PlanOptions& options) {
   Graph planned = options.fuse ? RewriteForPlan(graph) : graph;
   if (options.fuse && device.info().kind == "cuda") PadClasses(&planned);
-  if (!options.keep_gradients || options.accumulate_passes) FinishGradientsEarly(&planned);
+  const bool stay = options.gradients == GradientMemory::kUntilNextPass && !options.accumulate_passes;
+  if (!stay) FinishGradientsEarly(&planned);
   return planned;
 }
 
@@ -81,7 +82,7 @@ PlanBuilder::PlanBuilder(device::Device* device, const Graph& graph, const PlanO
   state_->device = device;
   state_->pulse = options.pulse;
   state_->accumulate_passes = options.accumulate_passes;
-  state_->keep_gradients = options.keep_gradients;
+  state_->gradient_memory = options.gradients;
   state_->poison = options.poison;
 }
 

@@ -70,8 +70,12 @@ class PlanBuilder {
   absl::Status PlaceGradients();
   // `values`: the values of all gradients, in the order of the layout.
   void AddBucket(const Bucket& bucket, const std::vector<int>& values);
-  // Whether a pass's gradients must outlive on_bucket; not needed when they are added to sums over passes.
-  bool keeps_gradients() const { return options_.keep_gradients && !options_.accumulate_passes; }
+  // Whether the arena holds a pass's gradients to its end; not needed when they are added to sums over passes.
+  bool keeps_in_arena() const {
+    return options_.gradients == GradientMemory::kUntilNextPass && !options_.accumulate_passes;
+  }
+  // Whether nodes write gradients outside the arena.
+  bool writes_apart() const { return options_.gradients == GradientMemory::kApart && !options_.accumulate_passes; }
   void PlaceRest();
 
   PlanStorage& StorageOf(int value) {

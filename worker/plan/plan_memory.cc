@@ -107,7 +107,7 @@ absl::Status PlanBuilder::PlaceGradients() {
   }
   state_->gradient_layout.emplace(sizes, options_.bucket_bytes);
   for (const Bucket& bucket : state_->gradient_layout->buckets()) AddBucket(bucket, values);
-  if (options_.accumulate_passes) {
+  if (options_.accumulate_passes || writes_apart()) {
     state_->memory.gradients = state_->gradient_layout->total_elements() * int64_t{sizeof(float)};
   }
   return absl::OkStatus();
@@ -131,7 +131,11 @@ void PlanBuilder::AddBucket(const Bucket& bucket, const std::vector<int>& values
   for (size_t i = static_cast<size_t>(complete); i < state_->steps.size(); ++i) {
     state_->steps[i].buckets_ready = number + 1;
   }
-  if (keeps_gradients()) all.last = last_step;
+  if (keeps_in_arena()) all.last = last_step;
+  if (writes_apart()) {
+    all.home = Home::kApart;
+    all.offset = bucket.range.offset * int64_t{sizeof(float)};
+  }
   state_->bucket_storages.push_back(own);
   state_->storages.push_back(all);
 }

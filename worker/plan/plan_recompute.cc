@@ -71,9 +71,9 @@ RecomputeProblem PlanBuilder::DescribeRecompute() const {
   problem.backward = backward_;
   for (const PlanStorage& storage : state_->storages) {
     const bool gradient = storage.home == Home::kGradient;
-    problem.results.push_back({.bytes = storage.home == Home::kArena || gradient ? storage.bytes : 0,
-                               .droppable = false,
-                               .kept = gradient && keeps_gradients()});
+    const bool in_arena = storage.home == Home::kArena || (gradient && !writes_apart());
+    problem.results.push_back(
+        {.bytes = in_arena ? storage.bytes : 0, .droppable = false, .kept = gradient && keeps_in_arena()});
   }
   for (size_t i = 0; i < state_->steps.size(); ++i) {
     const PlanStep& step = state_->steps[i];

@@ -24,6 +24,7 @@ struct PlanStorage {
     kVariable,    // memory of the caller of Bind, never written
     kPersistent,  // constants, outputs, copies of variables in other layouts
     kGradient,    // within the storage of its bucket
+    kApart,       // a bucket that lies outside the arena
   };
   Home home = Home::kArena;
   int64_t bytes = 0;
@@ -101,16 +102,16 @@ struct Plan::State {
 
   std::optional<GradientLayout> gradient_layout;
   std::vector<std::string> gradient_parameters;
-  std::vector<int> bucket_storages;  // in the arena
+  std::vector<int> bucket_storages;  // of a pass
   bool accumulate_passes = false;
-  bool keep_gradients = true;
+  GradientMemory gradient_memory = GradientMemory::kUntilNextPass;
   bool poison = false;
-  // With accumulate_passes: add[bucket] adds this pass's bucket to the one in `gradients`.
+  // With accumulate_passes: add[bucket] adds this pass's bucket to the sum over passes.
   std::vector<std::unique_ptr<device::Kernel>> add;
 
   std::unique_ptr<device::Buffer> arena;
   std::unique_ptr<device::Buffer> persistent;
-  std::unique_ptr<device::Buffer> gradients;  // sums over passes, null without accumulate_passes
+  std::unique_ptr<device::Buffer> gradients;  // PlanMemory::gradients; null: all lie in the arena
 
   PlanMemory memory;
   KernelChoices choices;
@@ -129,8 +130,8 @@ struct Plan::State {
   std::byte* BucketOfSum(int bucket) const;
 
   // plan_bind.cc: memory and addresses.
-  absl::Status Bind(const std::map<std::string, std::byte*>& addresses);
-  absl::Status Allocate();
+  absl::Status Bind(const std::map<std::string, std::byte*>& addresses, const Allocator& for_gradients);
+  absl::Status Allocate(const Allocator& for_gradients);
   // Queues filling a buffer with poison (poison.h).
   absl::Status PoisonMemory(const device::Buffer& buffer);
   absl::Status BindVariables(const std::map<std::string, std::byte*>& addresses);

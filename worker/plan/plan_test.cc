@@ -118,8 +118,10 @@ TEST_CASE("plan: gradients lie where the layout says, in the order in which back
 
 TEST_CASE("plan: every bucket is announced once, in order, when its gradients are final", "[plan]") {
   const std::vector<float> expected = Run(DeviceKind::kReference, LenetModel(4), {.bucket_bytes = 1 << 14}).Gradients();
-  const bool kept = GENERATE(true, false);
-  Run run(DeviceKind::kReference, LenetModel(4), {.bucket_bytes = 1 << 14, .keep_gradients = kept});
+  const GradientMemory memory =
+      GENERATE(GradientMemory::kUntilRead, GradientMemory::kUntilNextPass, GradientMemory::kApart);
+  const bool kept = memory != GradientMemory::kUntilRead;
+  Run run(DeviceKind::kReference, LenetModel(4), {.bucket_bytes = 1 << 14, .gradients = memory});
   const std::vector<Bucket>& buckets = run.plan->gradient_layout().buckets();
   REQUIRE(buckets.size() >= 2);
 
@@ -156,7 +158,8 @@ TEST_CASE("plan: gradients lie where values lay that backward has read, and none
   };
 
   const PlanMemory kept = memory({});
-  const PlanMemory taken = memory({.keep_gradients = false});
+  const PlanMemory taken = memory({.gradients = GradientMemory::kUntilRead});
+  const PlanMemory apart = memory({.gradients = GradientMemory::kApart});
   const PlanMemory added = memory({.accumulate_passes = true});
 
   const int64_t values = int64_t{256} * (784 + 6 * 256) * 4;
@@ -166,6 +169,44 @@ TEST_CASE("plan: gradients lie where values lay that backward has read, and none
   CHECK(kept.gradients == 0);
   CHECK(added.gradients >= gradients);
   CHECK(added.arena == taken.arena);
+  CHECK(apart.arena <= taken.arena);
+  CHECK(apart.gradients == added.gradients);
+}
+
+TEST_CASE("plan: gradients outside the arena lie in the caller's memory, and no pass writes elsewhere in it",
+          "[plan]") {
+  Run run(DeviceKind::kCpu, MlpModel(8), {.bucket_bytes = 1 << 10, .gradients = GradientMemory::kApart});
+  const std::vector<float> expected = run.Gradients();
+  const GradientLayout& layout = run.plan->gradient_layout();
+  REQUIRE(layout.buckets().size() >= 2);
+  run.plan->Release();
+  std::byte* given = nullptr;
+  MustOk(run.plan->Bind(run.variables.addresses, [&](size_t bytes) {
+    CHECK(bytes == layout.total_elements() * sizeof(float));
+    auto memory = run.device->Allocate(bytes);
+    given = (*memory)->address();
+    return memory;
+  }));
+  const auto floats = [&] { return absl::MakeSpan(reinterpret_cast<float*>(given), layout.total_elements()); };
+  std::fill(floats().begin(), floats().end(), 7.0f);
+  MustOk(run.plan->RefreshVariables());
+
+  MustOk(run.plan->RunPass(run.inputs->bytes, run.key));
+  MustOk(run.plan->Synchronize());
+
+  CHECK(run.Gradients() == expected);
+  std::vector<float> padding(floats().begin(), floats().end());
+  for (const FlatRange& tensor : layout.tensors()) {
+    std::copy_n(floats().begin() + tensor.offset, tensor.size, padding.begin() + tensor.offset);
+    CHECK(
+        std::equal(expected.begin() + tensor.offset, expected.begin() + tensor.end(), padding.begin() + tensor.offset));
+    std::fill_n(padding.begin() + tensor.offset, tensor.size, 7.0f);
+  }
+  CHECK(std::all_of(padding.begin(), padding.end(), [](float value) { return value == 7.0f; }));
+  for (size_t b = 0; b < layout.buckets().size(); ++b) {
+    const auto* const address = reinterpret_cast<const float*>(run.plan->bucket_address(static_cast<int>(b)));
+    CHECK(address == floats().data() + layout.buckets()[b].range.offset);
+  }
 }
 
 TEST_CASE("plan: the gradients of several passes add up in the buckets", "[plan]") {

@@ -61,7 +61,10 @@ inline void MustOk(const absl::Status& status) { LS_CHECK(status.ok(), std::stri
 // One rank with its device and gradient buckets, which each shard overwrites.
 struct ExchangeRank {
   ExchangeRank(Where where, ReductionMode mode, int shards)
-      : device(MakeDevice(where)), stream(device->NewStream().value()), layout(kSizes, 256) {
+      : stay(where == Where::kHost || where == Where::kDeferred),
+        device(MakeDevice(where)),
+        stream(device->NewStream().value()),
+        layout(kSizes, 256) {
     const auto elements = static_cast<size_t>(layout.total_elements());
     gradients = device->Allocate(elements * sizeof(float)).value();
     GradientExchange::Options options{.layout = layout,
@@ -69,7 +72,9 @@ struct ExchangeRank {
                                       .slots_per_shard = 1,
                                       .reduction = mode,
                                       .device = device.get(),
-                                      .stream = stream.get()};
+                                      .stream = stream.get(),
+                                      .buckets = {},
+                                      .buckets_stay = stay};
     for (const Bucket& bucket : layout.buckets()) options.buckets.push_back(at(bucket.range.offset));
     exchange = GradientExchange::Make(std::move(options)).value();
   }
@@ -80,14 +85,16 @@ struct ExchangeRank {
                                 static_cast<size_t>(size) * sizeof(float)));
   }
 
-  // Adds the first `buckets` buckets of a shard. Without `kept` they are overwritten with NaN afterwards.
+  // Adds the first `buckets` buckets of a shard. Without `kept` they are overwritten with NaN afterwards; those that
+  // stay are overwritten when the next shard begins.
   void AddBuckets(int shard, size_t buckets, bool kept) {
     flat.push_back(ShardGradient(layout, shard));
+    if (stay) Write(rubbish.data(), 0, layout.total_elements());
     for (size_t b = 0; b < buckets; ++b) {
       const FlatRange range = layout.buckets()[b].range;
       Write(flat.back().data() + range.offset, range.offset, range.size);
       MustOk(exchange->AddBucket(static_cast<int>(b)));
-      if (!kept) Write(rubbish.data(), range.offset, range.size);
+      if (!kept && !stay) Write(rubbish.data(), range.offset, range.size);
     }
   }
 
@@ -112,6 +119,7 @@ struct ExchangeRank {
     return sums;
   }
 
+  const bool stay;
   const std::unique_ptr<device::Device> device;
   const std::unique_ptr<device::Stream> stream;
   const GradientLayout layout;

@@ -18,6 +18,16 @@ namespace lockstep::worker {
 using device::Accumulate;
 using device::MirroredBuffer;
 
+absl::StatusOr<std::unique_ptr<device::Buffer>> AllocateForPeers(SharedMemory* shared_memory, device::Device& device,
+                                                                 size_t bytes) {
+  if (shared_memory != nullptr && device.host_visible()) {
+    auto shared = shared_memory->Allocate(bytes);
+    if (shared.ok() || absl::IsResourceExhausted(shared.status())) return shared;
+  }
+  // Where the system does not share memory, peers get copies.
+  return device.Allocate(bytes);
+}
+
 absl::Status WaitFor(Pending& handle, Pulse* pulse) {
   const Pulse::Waiting waiting(pulse);
   for (;;) {
@@ -74,13 +84,16 @@ absl::Status GradientExchange::Allocate() {
 }
 
 absl::StatusOr<MirroredBuffer> GradientExchange::AllocateExchanged(size_t bytes) {
-  if (options_.shared_memory != nullptr && options_.device->host_visible()) {
-    auto shared = options_.shared_memory->Allocate(bytes);
-    if (shared.ok()) return MirroredBuffer::Over(*std::move(shared));
-    if (absl::IsResourceExhausted(shared.status())) return shared.status();
-  }
-  // Where the system does not share memory, peers get copies.
-  return MirroredBuffer::Make(*options_.device, bytes, /*with_host=*/false);
+  if (!options_.device->host_visible()) return MirroredBuffer::Make(*options_.device, bytes, /*with_host=*/false);
+  LS_ASSIGN_OR_RETURN(auto buffer, AllocateForPeers(options_.shared_memory.get(), *options_.device, bytes));
+  return MirroredBuffer::Over(std::move(buffer));
+}
+
+GradientMemory GradientExchange::GradientMemoryFor(const device::Device& device, int logical_shards,
+                                                   ReductionMode reduction) {
+  if (TakesAsItIs(logical_shards, reduction)) return GradientMemory::kUntilNextPass;
+  const bool sends_values = reduction == ReductionMode::kExact && device.host_visible();
+  return sends_values ? GradientMemory::kApart : GradientMemory::kUntilRead;
 }
 
 int64_t GradientExchange::BytesOf(const GradientLayout& layout, int logical_shards, ReductionMode reduction) {
@@ -102,7 +115,8 @@ ShardClaim GradientExchange::Claim(Tag tag, absl::Span<const int32_t> exponents)
   if (!broken_ || !(tag == tag_) || !std::equal(exponents.begin(), exponents.end(), summed_with)) return {};
   ShardClaim claim{.summed = {order_.begin(), order_.begin() + added_}};
   std::sort(claim.summed.begin(), claim.summed.end());
-  if (std::max(next_bucket_, begun_buckets_) > 0) claim.begun = order_[static_cast<size_t>(added_)];
+  // Where values stay in the pass's buckets, the next pass overwrites those of a shard that is not finished.
+  if (!keeps_values_ && std::max(next_bucket_, begun_buckets_) > 0) claim.begun = order_[static_cast<size_t>(added_)];
   return claim;
 }
 
@@ -175,31 +189,21 @@ int GradientExchange::kept_buckets() const {
 absl::Status GradientExchange::ChooseForm() {
   const bool nothing_kept = kept_buckets() == 0;
   const bool had_values = keeps_values_ && !nothing_kept;
-  keeps_values_ = sums_integers() && floats_.in_place() && own_shards() <= 1 && (nothing_kept || had_values);
+  keeps_values_ = sums_integers() && floats_.in_place() && options_.buckets_stay && own_shards() == 1 &&
+                  (nothing_kept || had_values);
   if (!had_values || keeps_values_) return absl::OkStatus();
-  for (int bucket = 0; bucket < kept_buckets(); ++bucket) {
-    const device::TensorTable& table = *tables_[static_cast<size_t>(bucket)];
-    // Out of the way of the integers.
-    LS_RETURN_IF_ERROR(
-        math_.AddFloats(*options_.stream, table, Accumulate::kStore, kept_values(bucket), floats(bucket)));
-    LS_RETURN_IF_ERROR(math_.Quantize(*options_.stream, table, Accumulate::kStore, floats(bucket), exponents(),
-                                      sums(bucket), magnitudes()));
+  for (size_t b = 0; b < tables_.size(); ++b) {
+    LS_RETURN_IF_ERROR(math_.Quantize(*options_.stream, *tables_[b], Accumulate::kStore, options_.buckets[b],
+                                      exponents(), sums(static_cast<int>(b)), magnitudes()));
   }
   return absl::OkStatus();
-}
-
-absl::Status GradientExchange::KeepValues(int bucket) {
-  const device::TensorTable& table = *tables_[static_cast<size_t>(bucket)];
-  const float* const values = options_.buckets[static_cast<size_t>(bucket)];
-  LS_RETURN_IF_ERROR(math_.AddFloats(*options_.stream, table, Accumulate::kStore, values, kept_values(bucket)));
-  return math_.FindMagnitudes(*options_.stream, table, kept_values(bucket), magnitudes());
 }
 
 // Of a rank that has nothing to compute.
 absl::Status GradientExchange::SendAll() {
   for (int bucket = 0; bucket < static_cast<int>(options_.layout.buckets().size()); ++bucket) {
     if (order_.empty()) {
-      const auto bytes = static_cast<size_t>(range_of(bucket).size) * (keeps_values_ ? sizeof(float) : sizeof(int64_t));
+      const auto bytes = static_cast<size_t>(range_of(bucket).size) * sizeof(int64_t);
       LS_RETURN_IF_ERROR(options_.stream->Zero(reinterpret_cast<std::byte*>(sums(bucket)), bytes));
     }
     LS_RETURN_IF_ERROR(SendBucket(bucket));
@@ -220,7 +224,7 @@ absl::Status GradientExchange::AddBucket(int bucket) {
     LS_RETURN_IF_ERROR(math_.AddFloats(stream, table, accumulate, values, floats(bucket)));
   } else if (bucket >= begun_buckets_) {
     LS_RETURN_IF_ERROR(
-        keeps_values_ ? KeepValues(bucket)
+        keeps_values_ ? math_.FindMagnitudes(stream, table, values, magnitudes())
                       : math_.Quantize(stream, table, accumulate, values, exponents(), sums(bucket), magnitudes()));
   }
   scope.reset();
@@ -297,7 +301,7 @@ void GradientExchange::SubmitToHost(int bucket) {
   }
   const auto* const sums = reinterpret_cast<const int64_t*>(sums_.on_host()) + range.offset;
   ExactAddends addends = {.integers = absl::MakeConstSpan(sums, floats.size())};
-  if (keeps_values_) addends = {.values = absl::MakeConstSpan(reinterpret_cast<const float*>(sums), floats.size())};
+  if (keeps_values_) addends = {.values = {options_.buckets[static_cast<size_t>(bucket)], floats.size()}};
   const auto* const exponents = reinterpret_cast<const int32_t*>(exponents_.on_host());
   std::vector<ExactRun> runs;
   options_.layout.ForEachTensorIn(range, [&](int tensor, FlatRange part) {

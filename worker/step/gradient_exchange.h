@@ -13,7 +13,8 @@
 // once for the shards' totals and magnitudes. A bucket is reduced in one of these ways:
 //
 //   * The host can access device memory: the communicator takes the sums in place. A rank with a single shard instead
-//     contributes that shard's float32 values, half as many bytes, which the receiver quantises (exact_addends.h).
+//     contributes that shard's float32 values from where the pass left them, half as many bytes, which the receiver
+//     quantises (exact_addends.h).
 //   * The host cannot, and the communicator works on host memory: the sums are copied to the host during backward,
 //     reduced and converted there, and the floats are copied back.
 //   * The communicator works on device memory (device_communicator.h) and reduces in a stream of its own.
@@ -22,7 +23,8 @@
 // Invariants
 //   * The exchange never writes the state.
 //   * In every bucket sums_ holds the shards order_[0 .. added_). The first buckets also hold the shard in progress, or
-//     the one that was in progress when the attempt broke. No shard is added twice.
+//     the one that was in progress when the attempt broke. No shard is added twice. With keeps_values_ the pass's
+//     buckets hold order_[0] instead, once it is added, and sums_ nothing.
 //   * With one logical shard the sum is its gradient, bit by bit (rule 28). With several, the sums do not depend on the
 //     assignment of shards to ranks (ReductionMode::kExact).
 //
@@ -45,10 +47,16 @@
 #include "worker/device/device.h"
 #include "worker/device/mirrored_buffer.h"
 #include "worker/device/step_math.h"
+#include "worker/plan/plan.h"
 #include "worker/profile/profiler.h"
 #include "worker/step/shard_claims.h"
 
 namespace lockstep::worker {
+
+// Zeroed memory of a device, which peers on this host may read if `shared_memory` is given, the host can access the
+// device's memory and the system shares memory. ResourceExhausted when memory is exhausted.
+absl::StatusOr<std::unique_ptr<device::Buffer>> AllocateForPeers(SharedMemory* shared_memory, device::Device& device,
+                                                                 size_t bytes);
 
 // Blocks until a call of a communicator has ended, without a time limit: an abort ends it too. Meanwhile `pulse` (may
 // be null) reports a wait for a peer.
@@ -68,6 +76,8 @@ class GradientExchange {
     device::Stream* stream = nullptr;
     // The device address of each bucket of the layout, from which a shard's gradients are read.
     std::vector<const float*> buckets;
+    // Whether a bucket holds a shard's gradients until the shard's next pass begins.
+    bool buckets_stay = false;
     // What peers on this host may read; null: nothing. Sums in host memory are allocated there.
     std::shared_ptr<SharedMemory> shared_memory;
   };
@@ -81,6 +91,8 @@ class GradientExchange {
   static bool TakesAsItIs(int logical_shards, ReductionMode reduction) {
     return reduction == ReductionMode::kExact && logical_shards == 1;
   }
+  // Where the pass should leave gradients: in place of the sum; where peers can read them; or in the arena.
+  static GradientMemory GradientMemoryFor(const device::Device& device, int logical_shards, ReductionMode reduction);
   // The memory in bytes that it holds, except for small buffers.
   static int64_t BytesOf(const GradientLayout& layout, int logical_shards, ReductionMode reduction);
 
@@ -103,7 +115,7 @@ class GradientExchange {
   std::vector<int> shards() const { return {order_.begin() + kept_, order_.end()}; }
 
   // Queues the addition of one bucket of the current shard's gradients (summed over its samples), behind the work
-  // queued so far, which fills the bucket. Work queued later may overwrite the bucket's memory, unless TakesAsItIs.
+  // queued so far, which fills the bucket. Work queued later may overwrite the bucket's memory, unless buckets_stay.
   // With the rank's last shard the bucket is sent. A bucket that holds the shard already, from a broken attempt, is
   // only sent, since its gradients are the same. REQUIRES: buckets in order.
   absl::Status AddBucket(int bucket);
@@ -142,7 +154,6 @@ class GradientExchange {
   // Sets keeps_values_: whether this attempt sends its single shard as float32 values. If not, quantises values that a
   // broken attempt left.
   absl::Status ChooseForm();
-  absl::Status KeepValues(int bucket);
   absl::Status SendAll();
   absl::Status SendBucket(int bucket);
   absl::Status SubmitStaged(bool wait);
@@ -164,8 +175,6 @@ class GradientExchange {
   size_t totals_at() const;
   size_t record_bytes() const { return row_at(own_shards()); }  // for this rank's shards
   int64_t* sums(int bucket) const { return reinterpret_cast<int64_t*>(sums_.on_device()) + range_of(bucket).offset; }
-  // Float32 values in the memory of the bucket's sums.
-  float* kept_values(int bucket) const { return reinterpret_cast<float*>(sums(bucket)); }
   const int32_t* exponents() const { return reinterpret_cast<const int32_t*>(exponents_.on_device()); }
   // The number of buckets that hold sums of a broken attempt.
   int kept_buckets() const;
@@ -190,7 +199,7 @@ class GradientExchange {
   int added_ = 0;                         // shards ended
   int next_bucket_ = 0;                   // of the current shard
   int begun_buckets_ = 0;                 // buckets that hold the current shard already, from a broken attempt
-  bool keeps_values_ = false;             // sums_ holds float32 values of at most one shard
+  bool keeps_values_ = false;             // the single shard is contributed as float32 values, from its buckets
   bool began_ = false;
   bool broken_ = false;  // the attempt is over, and its sums may be claimed
   int sent_ = 0;         // buckets whose copy to the host is queued, or that are submitted

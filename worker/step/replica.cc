@@ -142,7 +142,7 @@ class ReplicaBuilder {
         address = replica_->state_->address(replica_->state_->layout().Find(EmaName(name)));
       }
     }
-    return replica_->plans_.Bind(replica_->variables_, replica_->evaluated_);
+    return replica_->plans_.Bind(replica_->variables_, replica_->evaluated_, config_.shared_memory.get());
   }
 
   // Evaluations may be added to a job, changed and taken from it: the part of each plan for them is compared where both
@@ -294,7 +294,7 @@ bool Replica::ReleaseMemory() {
 
 absl::Status Replica::TakeMemory() {
   LS_CHECK(released(), "memory that was given back is taken again");
-  absl::Status taken = plans_.Bind(variables_, evaluated_);
+  absl::Status taken = plans_.Bind(variables_, evaluated_, config_->shared_memory.get());
   AdvancePulse(pulse_);
   if (taken.ok()) taken = MakeRunner(*config_);
   if (taken.ok()) {

@@ -32,8 +32,9 @@ std::vector<const Plan*> ReplicaPlans::all() const {
 }
 
 absl::Status ReplicaPlans::Bind(const std::map<std::string, std::byte*>& variables,
-                                const std::map<std::string, std::byte*>& evaluated) {
-  LS_RETURN_IF_ERROR(training_plan->Bind(variables));
+                                const std::map<std::string, std::byte*>& evaluated, SharedMemory* shared_memory) {
+  const auto for_peers = [&](size_t bytes) { return AllocateForPeers(shared_memory, *device, bytes); };
+  LS_RETURN_IF_ERROR(training_plan->Bind(variables, for_peers));
   for (Plan* const plan : {evaluation.plan.get(), rest.plan.get(), text_plan.get()}) {
     if (plan != nullptr) LS_RETURN_IF_ERROR(plan->Bind(evaluated));
   }
@@ -96,8 +97,8 @@ absl::Status DraftPlansOn(const MetaGraph& metagraph, const JobSpec& job, const 
   LS_ASSIGN_OR_RETURN(plans.training, MakeTrainingGraph(metagraph));
   const int64_t shard = job.train().global_batch_size() / job.train().logical_shards();
   plans.options.accumulate_passes = shard > metagraph.pass_batch;
-  plans.options.keep_gradients =
-      GradientExchange::TakesAsItIs(static_cast<int>(job.train().logical_shards()), metagraph.update.reduction);
+  plans.options.gradients = GradientExchange::GradientMemoryFor(
+      *plans.device, static_cast<int>(job.train().logical_shards()), metagraph.update.reduction);
   LS_ASSIGN_OR_RETURN(plans.training_plan, Plan::Draft(plans.device.get(), plans.training.graph, plans.options));
   if (job.data().has_eval()) {
     plans.evaluation.batch = EvalBatch(job);

@@ -19,6 +19,7 @@
 #include "common/graph/passes/training_graph.h"
 #include "common/job/job.h"
 #include "common/sync/pulse.h"
+#include "worker/collectives/shared/shared_memory.h"
 #include "worker/device/choice/device_choice.h"
 #include "worker/device/device.h"
 #include "worker/plan/kernel_plan.h"
@@ -54,8 +55,9 @@ struct ReplicaPlans {
   // The plans whose choices are part of the kernel plan.
   std::vector<const Plan*> all() const;
   // Allocates the memory of all plans (Plan::Bind). `evaluated`: the variables that the evaluation plans read.
+  // `shared_memory`: where gradients lie that peers may read; may be null.
   absl::Status Bind(const std::map<std::string, std::byte*>& variables,
-                    const std::map<std::string, std::byte*>& evaluated);
+                    const std::map<std::string, std::byte*>& evaluated, SharedMemory* shared_memory);
   // Frees the memory of all plans.
   void Release();
 };

@@ -34,6 +34,7 @@ absl::Status StepRunner::MakeTables() {
                                     .device = config_.device,
                                     .stream = &plan_->stream(),
                                     .buckets = {},
+                                    .buckets_stay = plan_->keeps_gradients(),
                                     .shared_memory = config_.shared_memory};
   for (size_t b = 0; b < layout.buckets().size(); ++b) {
     options.buckets.push_back(reinterpret_cast<const float*>(plan_->bucket_address(static_cast<int>(b))));
