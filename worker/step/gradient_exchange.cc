@@ -89,10 +89,11 @@ absl::StatusOr<MirroredBuffer> GradientExchange::AllocateExchanged(size_t bytes)
   return MirroredBuffer::Over(std::move(buffer));
 }
 
-GradientMemory GradientExchange::GradientMemoryFor(const device::Device& device, int logical_shards,
+GradientMemory GradientExchange::GradientMemoryFor(const device::Device& device, int logical_shards, int64_t most_ranks,
                                                    ReductionMode reduction) {
   if (TakesAsItIs(logical_shards, reduction)) return GradientMemory::kUntilNextPass;
-  const bool sends_values = reduction == ReductionMode::kExact && device.host_visible();
+  const bool single_shards = most_ranks > 1 && logical_shards < 2 * most_ranks;
+  const bool sends_values = reduction == ReductionMode::kExact && device.host_visible() && single_shards;
   return sends_values ? GradientMemory::kApart : GradientMemory::kUntilRead;
 }
 

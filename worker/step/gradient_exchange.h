@@ -91,8 +91,10 @@ class GradientExchange {
   static bool TakesAsItIs(int logical_shards, ReductionMode reduction) {
     return reduction == ReductionMode::kExact && logical_shards == 1;
   }
-  // Where the pass should leave gradients: in place of the sum; where peers can read them; or in the arena.
-  static GradientMemory GradientMemoryFor(const device::Device& device, int logical_shards, ReductionMode reduction);
+  // Where the pass should leave gradients: in place of the sum; where peers can read them, if with `most_ranks` ranks
+  // one may have a single shard; or in the arena.
+  static GradientMemory GradientMemoryFor(const device::Device& device, int logical_shards, int64_t most_ranks,
+                                          ReductionMode reduction);
   // The memory in bytes that it holds, except for small buffers.
   static int64_t BytesOf(const GradientLayout& layout, int logical_shards, ReductionMode reduction);
 

@@ -74,6 +74,20 @@ TEST_CASE("gradient exchange: a tensor without an exponent only has its largest 
   CHECK(Judge(outcome.word.magnitudes[1], -48) == TensorVerdict::kGood);
 }
 
+TEST_CASE("gradient exchange: gradients lie apart where a rank may have a single shard of several", "[step]") {
+  const auto lie = [](Where where, int shards, int64_t ranks, ReductionMode mode = ReductionMode::kExact) {
+    return GradientExchange::GradientMemoryFor(*MakeDevice(where), shards, ranks, mode);
+  };
+  CHECK(lie(Where::kHost, 1, 4096) == GradientMemory::kUntilNextPass);
+  CHECK(lie(Where::kHost, 2, 2) == GradientMemory::kApart);
+  CHECK(lie(Where::kHost, 3, 2) == GradientMemory::kApart);
+  CHECK(lie(Where::kHost, 4, 2) == GradientMemory::kUntilRead);
+  CHECK(lie(Where::kHost, 8, 4096) == GradientMemory::kApart);
+  CHECK(lie(Where::kHost, 8, 1) == GradientMemory::kUntilRead);
+  CHECK(lie(Where::kHidden, 2, 2) == GradientMemory::kUntilRead);
+  CHECK(lie(Where::kHost, 2, 2, ReductionMode::kFast) == GradientMemory::kUntilRead);
+}
+
 TEST_CASE("gradient exchange: native sums are equal on every rank", "[step]") {
   const Where where = GENERATE(Where::kHost, Where::kDeferred, Where::kHidden, Where::kReducedOnDevice);
   CAPTURE(static_cast<int>(where));

@@ -97,8 +97,9 @@ absl::Status DraftPlansOn(const MetaGraph& metagraph, const JobSpec& job, const 
   LS_ASSIGN_OR_RETURN(plans.training, MakeTrainingGraph(metagraph));
   const int64_t shard = job.train().global_batch_size() / job.train().logical_shards();
   plans.options.accumulate_passes = shard > metagraph.pass_batch;
-  plans.options.gradients = GradientExchange::GradientMemoryFor(
-      *plans.device, static_cast<int>(job.train().logical_shards()), metagraph.update.reduction);
+  plans.options.gradients =
+      GradientExchange::GradientMemoryFor(*plans.device, static_cast<int>(job.train().logical_shards()),
+                                          job.cluster().workers().max(), metagraph.update.reduction);
   LS_ASSIGN_OR_RETURN(plans.training_plan, Plan::Draft(plans.device.get(), plans.training.graph, plans.options));
   if (job.data().has_eval()) {
     plans.evaluation.batch = EvalBatch(job);

@@ -136,7 +136,8 @@ struct SmallReplica {
                       .poison = true};
     PlanOptions plan{.pulse = options.pulse, .poison = true};
     plan.accumulate_passes = metagraph.pass_batch * options.shards < kBatch;
-    plan.gradients = GradientExchange::GradientMemoryFor(*device, options.shards, metagraph.update.reduction);
+    plan.gradients =
+        GradientExchange::GradientMemoryFor(*device, options.shards, options.shards, metagraph.update.reduction);
     training = Plan::Make(device.get(), config.training.graph, variables, plan).value();
     evaluation =
         Plan::Make(device.get(), config.evaluation.graph, variables, {.label = "evaluation", .poison = true}).value();
