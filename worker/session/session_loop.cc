@@ -53,12 +53,13 @@ SessionLoop::SessionLoop(Options options)
       core_(options_.core),
       inputs_(kQueuedInputs),
       started_(clock_.Now()),
+      next_tick_(started_ + kTickEvery),
       turned_(absl::ToUnixNanos(started_)),
       client_(options_.chief),
       engine_({.peer_host = options_.peer_host,
                .peer_listener = options_.peer_listener,
                .client = &client_,
-               .post = [this](Event event) { Post(std::move(event)); },
+               .post = [this](Event event) { PostOfEngine(std::move(event)); },
                .fence = [this] { return fence(); },
                .send_store = [this](const Generation& generation, const std::string& key,
                                     const std::string& value) { SendStoreKey(generation, key, value); },
@@ -98,40 +99,58 @@ SessionLoop::~SessionLoop() {
 
 void SessionLoop::Post(Event event, uint64_t stream) { inputs_.Push({std::move(event), stream}); }
 
-int SessionLoop::Run() {
-  NameThread("session");
-  Step(Tick{});
-  absl::Time next_tick = clock_.Now() + kTickEvery;
-  while (!exit_code_.has_value()) {
-    BeginTurn();
-    const absl::Time due = std::min(next_tick, core_.NextDeadline());
-    std::optional<Input> input = inputs_.Pop(std::max(absl::ZeroDuration(), due - clock_.Now()));
-    if (input.has_value() && (input->stream == 0 || input->stream == stream_number_)) {
-      if (std::holds_alternative<ChiefConnected>(input->event)) ever_connected_ = true;
-      Step(input->event);
-      // Done may have been lost on its way. What an earlier chief left says nothing of a job that was taken up again.
-      const bool cut_off = std::holds_alternative<ChiefDisconnected>(input->event) && ever_connected_;
-      if (cut_off && fence().term != 0) LeaveWhenDone(fence().term);
-    }
-    if (!exit_code_.has_value() && clock_.Now() >= due) {
-      Step(Tick{});
-      next_tick = clock_.Now() + kTickEvery;
-      GiveUpUnreachable();
-    }
-  }
-  return *exit_code_;
+void SessionLoop::PostOfEngine(Event event) {
+  if (!std::holds_alternative<StepFinished>(event) || !inputs_.BeginAtOnce()) return Post(std::move(event));
+  if (!exit_code_.has_value()) Handle({std::move(event)});
+  // The thread of Run sleeps until `due_`.
+  EndTurn(exit_code_.has_value() || core_.NextDeadline() < due_);
 }
 
-void SessionLoop::BeginTurn() {
-  turned_ = absl::ToUnixNanos(clock_.Now());
-  MutexLock lock(&mutex_);
-  shown_.phase = core_.phase();
-  const Generation generation = core_.generation();
-  if (generation != shown_.generation || shown_.step != core_.position().step) {
-    SetLogPosition(generation.term, generation.counter, core_.position().step);
+int SessionLoop::Run() {
+  NameThread("session");
+  absl::Duration wait = absl::ZeroDuration();
+  for (bool first = true;; first = false) {
+    const std::optional<Input> input = inputs_.Begin(wait);
+    if (first) Step(Tick{});
+    if (input.has_value() && !exit_code_.has_value()) Handle(*input);
+    TickIfDue();
+    const std::optional<int> exit_code = exit_code_;
+    due_ = std::min(next_tick_, core_.NextDeadline());
+    wait = due_ - clock_.Now();
+    EndTurn(/*interrupt=*/false);
+    if (exit_code.has_value()) return *exit_code;
   }
-  shown_.generation = generation;
-  shown_.step = core_.position().step;
+}
+
+void SessionLoop::Handle(const Input& input) {
+  if (input.stream != 0 && input.stream != stream_number_) return;
+  if (std::holds_alternative<ChiefConnected>(input.event)) ever_connected_ = true;
+  Step(input.event);
+  // Done may have been lost on its way. What an earlier chief left says nothing of a job that was taken up again.
+  const bool cut_off = std::holds_alternative<ChiefDisconnected>(input.event) && ever_connected_;
+  if (cut_off && fence().term != 0) LeaveWhenDone(fence().term);
+}
+
+void SessionLoop::TickIfDue() {
+  if (exit_code_.has_value() || clock_.Now() < std::min(next_tick_, core_.NextDeadline())) return;
+  Step(Tick{});
+  next_tick_ = clock_.Now() + kTickEvery;
+  GiveUpUnreachable();
+}
+
+void SessionLoop::EndTurn(bool interrupt) {
+  turned_ = absl::ToUnixNanos(clock_.Now());
+  {
+    MutexLock lock(&mutex_);
+    shown_.phase = core_.phase();
+    const Generation generation = core_.generation();
+    if (generation != shown_.generation || shown_.step != core_.position().step) {
+      SetLogPosition(generation.term, generation.counter, core_.position().step);
+    }
+    shown_.generation = generation;
+    shown_.step = core_.position().step;
+  }
+  inputs_.End(interrupt);
 }
 
 std::string SessionLoop::Status() const {

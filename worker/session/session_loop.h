@@ -1,7 +1,9 @@
 // The shell around SessionCore: turns messages, timers, signals and completions into events, and carries out the
 // actions. It has no policy of its own.
 //
-// Threading: Run is called once, and its thread owns the core; the other threads of the loop post events to it.
+// Threading: Run is called once. The core, and all that has no lock, belongs to the turn that is under way
+// (turn_queue.h): of the thread of Run, to which other threads post events, or of the engine's, which has ended a step
+// and goes on with the next one without waking anybody.
 #ifndef LOCKSTEP_WORKER_SESSION_SESSION_LOOP_H_
 #define LOCKSTEP_WORKER_SESSION_SESSION_LOOP_H_
 
@@ -16,7 +18,6 @@
 #include "absl/time/time.h"
 #include "common/clock/clock.h"
 #include "common/sync/mutex.h"
-#include "common/sync/queue.h"
 #include "worker/collectives/sockets/peer_tester.h"
 #include "worker/metrics/worker_page.h"
 #include "worker/session/chief_client.h"
@@ -24,6 +25,7 @@
 #include "worker/session/engine.h"
 #include "worker/session/heartbeat.h"
 #include "worker/session/session_core.h"
+#include "worker/session/turn_queue.h"
 #include "worker/upload/share_upload.h"
 
 namespace lockstep::worker {
@@ -47,7 +49,7 @@ class SessionLoop {
   // Runs until the core says Exit; returns its code. Blocks.
   int Run();
 
-  // The time since the latest turn of the loop began. Thread-safe; does not block.
+  // The time since the latest turn of the loop ended. Thread-safe; does not block.
   absl::Duration SinceTurn() const { return clock_.Now() - absl::FromUnixNanos(turned_); }
   // A status line for people; "" before the chief has accepted this worker. Thread-safe.
   std::string Status() const;
@@ -65,6 +67,12 @@ class SessionLoop {
   };
 
   void Post(Event event, uint64_t stream = 0);
+  // Handles the end of a step on this thread, the engine's, if it can. Else posts the event.
+  void PostOfEngine(Event event);
+  // The parts of a turn.
+  void Handle(const Input& input);
+  void TickIfDue();
+  void EndTurn(bool interrupt);
   void Step(const Event& event);
   void GiveUpUnreachable();
   // Exits with 0 if by the job's directory the job is done, under a chief of term `least` or newer.
@@ -95,7 +103,6 @@ class SessionLoop {
     uint64_t step = 0;
   };
 
-  void BeginTurn();
   void SetFence(const WorkerFence& fence);
   WorkerFence fence() const;
   void SendStoreKey(const Generation& generation, const std::string& key, const std::string& value);
@@ -106,13 +113,15 @@ class SessionLoop {
   const Options options_;
   SteadyClock clock_;
   SessionCore core_;
-  BoundedQueue<Input> inputs_;
+  TurnQueue<Input> inputs_;
   std::ofstream record_;
   const absl::Time started_;
+  absl::Time next_tick_;
+  absl::Time due_;  // when the next turn begins at the latest
   bool ever_connected_ = false;
   std::optional<int> exit_code_;
   uint64_t stream_number_ = 0;
-  std::atomic<int64_t> turned_;  // when the latest turn began, in nanoseconds of `clock_`
+  std::atomic<int64_t> turned_;  // when the latest turn ended, in nanoseconds of `clock_`
   std::string hang_;             // where this process hangs; "" if it does not
 
   mutable Mutex mutex_;
