@@ -19,7 +19,7 @@ _PRECOMPILED = "//bazel:precompiled"
 _TEST_PRECOMPILED = "//bazel:test_precompiled"
 
 # So many sources are compiled as one.
-_TOGETHER = 8
+_TOGETHER = 32
 
 def _include(header):
     return ["-include", header[2:].replace(":", "/") + ".h"]

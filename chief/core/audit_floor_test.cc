@@ -7,7 +7,7 @@ namespace {
 
 constexpr Incarnation kOne{0, 1}, kTwo{0, 2}, kThree{0, 3};
 const absl::Time kEpoch = absl::UnixEpoch();
-constexpr absl::Duration kTimeout = absl::Seconds(600), kMargin = AuditFloor::kMargin, kSecond = absl::Seconds(1);
+constexpr absl::Duration kTimeout = absl::Seconds(600), kMargin = AuditFloor::kMargin, kOneSecond = absl::Seconds(1);
 
 struct Floor : AuditFloor {
   Floor() : AuditFloor(40) {}  // nothing is known to be out of reach before Begin
@@ -23,9 +23,9 @@ TEST_CASE("audit floor: whom the chief before had lost is not known for a while"
   floor.GiveUp(kEpoch + kTimeout + kMargin, kTimeout);
   CHECK(floor.step() == 40);
   floor.ShiftDeadlines(absl::Seconds(5));
-  floor.GiveUp(kEpoch + kTimeout + kMargin + 5 * kSecond, kTimeout);
+  floor.GiveUp(kEpoch + kTimeout + kMargin + 5 * kOneSecond, kTimeout);
   CHECK(floor.step() == 40);
-  floor.GiveUp(kEpoch + kTimeout + kMargin + 6 * kSecond, kTimeout);
+  floor.GiveUp(kEpoch + kTimeout + kMargin + 6 * kOneSecond, kTimeout);
   CHECK(floor.step() == AuditFloor::kNone);
 }
 
@@ -43,7 +43,7 @@ TEST_CASE("audit floor: who is left behind holds it at what all had compared, un
   SECTION("heard") { floor.Passed({kOne, kThree}); }
   SECTION("gone") { floor.Ended(kThree); }
   SECTION("the job went back") { floor.WentBack(80); }
-  SECTION("it gives up") { floor.GiveUp(kEpoch + kTimeout + kMargin + kSecond, kTimeout); }
+  SECTION("it gives up") { floor.GiveUp(kEpoch + kTimeout + kMargin + kOneSecond, kTimeout); }
   CHECK(floor.step() == AuditFloor::kNone);
 }
 

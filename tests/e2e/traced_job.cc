@@ -23,7 +23,7 @@ constexpr int kLastStep = 24;
 constexpr size_t kKept = 2;
 
 // A save every 8 steps; at the third one retention has something to remove.
-const Words& Sets() {
+const Words& TracedSets() {
   static const Words sets = [] {
     Words words = Settings(absl::StrCat(kLastStep, "steps"), "8steps");
     words.push_back(absl::StrCat("checkpoint.keep_latest=", kKept));
@@ -68,14 +68,14 @@ std::string TracedJob::Name(const std::string& process) const {
 
 void TracedJob::StartTraced(Hit hit) {
   Words words = {kLockstep};
-  const Words rest = Command({"chief", kJob, "--dir", directory_, "--expected-workers", "1"}, Sets());
+  const Words rest = Command({"chief", kJob, "--dir", directory_, "--expected-workers", "1"}, TracedSets());
   words.insert(words.end(), rest.begin(), rest.end());
   traced_.emplace(std::move(words), TracedLog(), directory_, std::move(hit));
 }
 
 void TracedJob::StartChief() {
   chief_.emplace(Name(absl::StrCat("chief", ++started_)),
-                 Words{"chief", kJob, "--dir", directory_, "--expected-workers", "1"}, Sets());
+                 Words{"chief", kJob, "--dir", directory_, "--expected-workers", "1"}, TracedSets());
 }
 
 void TracedJob::StartWorker() {

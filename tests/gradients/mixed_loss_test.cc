@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kSamples = 6, kClasses = 5, kFeatures = 3, kIgnored = -100;
+constexpr int64_t kSamples = 6, kClasses = 5, kFeatures = 3, kIgnoredClass = -100;
 
 // Scores are a table times the inputs, in float64; labels may be a column.
 MetaGraph LinearModel(double smoothing, bool column) {
@@ -28,7 +28,7 @@ MetaGraph LinearModel(double smoothing, bool column) {
   const Shape labels = column ? Shape{kBatchDim, 1} : Shape{kBatchDim};
   request.inputs = {{"x", "inputs", InputRole::kFeature, DType::kF32, {kBatchDim, kFeatures}, {}},
                     {"labels", "labels", InputRole::kLabel, DType::kI64, labels, {}}};
-  request.loss.ignore_index = kIgnored;
+  request.loss.ignore_index = kIgnoredClass;
   request.loss.label_smoothing = smoothing;
   request.loss.mixes_labels = true;
   request.pass_batch = kSamples;
@@ -52,7 +52,7 @@ double ByDefinition(const Sample& sample, double smoothing, double* weight, std:
   std::vector<double> target(kClasses, 0.0);
   for (const auto& [label, share] :
        {std::pair(sample.label, sample.share), std::pair(sample.partner, 1 - sample.share)}) {
-    if (label == kIgnored) continue;
+    if (label == kIgnoredClass) continue;
     *weight += share;
     for (double& of_class : target) of_class += share * smoothing / kClasses;
     target[static_cast<size_t>(label)] += share * (1 - smoothing);
@@ -95,9 +95,10 @@ TEST_CASE("mixed loss: both labels count by their shares, smoothed or ignored as
   CaseNumbers dice(seed);
   const Graph graph = MakeTrainingGraph(LinearModel(smoothing, column)).value().graph;
   const auto runner = MixedRunner(graph, dice);
-  runner->value("labels").elements<int64_t>()[2] = kIgnored;
-  runner->value(kPartnerLabelInput).elements<int64_t>()[3] = kIgnored;
-  runner->value("labels").elements<int64_t>()[4] = runner->value(kPartnerLabelInput).elements<int64_t>()[4] = kIgnored;
+  runner->value("labels").elements<int64_t>()[2] = kIgnoredClass;
+  runner->value(kPartnerLabelInput).elements<int64_t>()[3] = kIgnoredClass;
+  runner->value("labels").elements<int64_t>()[4] = runner->value(kPartnerLabelInput).elements<int64_t>()[4] =
+      kIgnoredClass;
   REQUIRE(runner->Run().ok());
 
   const auto x = runner->value("x").elements<double>(), table = runner->value("table").elements<double>();

@@ -15,7 +15,7 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kBatch = 4;
-constexpr int64_t kClasses = 3;
+constexpr int64_t kModelClasses = 3;
 
 // A job's metagraph with every float made float64.
 MetaGraph Doubled(const ModelSpec& model, LossKind loss, Shape image) {
@@ -69,7 +69,7 @@ void Fill(const Graph& graph, GraphRunner* runner, uint64_t seed) {
     if (input.name == kRandomInput || input.name == kMaskInput) continue;
     if (input.dtype == DType::kF64) Copy(dice.Uniform(input.shape), value);
     if (input.dtype == DType::kI64) {
-      for (int64_t& label : value.elements<int64_t>()) label = dice.Int(0, kClasses - 1);
+      for (int64_t& label : value.elements<int64_t>()) label = dice.Int(0, kModelClasses - 1);
     }
   }
 }
@@ -114,13 +114,16 @@ void CheckSlope(const MetaGraph& metagraph, uint64_t seed) {
   CHECK(std::abs(slope - difference) < 1e-5 * std::max(1.0, std::abs(difference)));
 }
 
-ModelSpec Mlp() { return {.architecture = "mlp", .outputs = kClasses, .hidden_sizes = {5, 4}, .activation = "tanh"}; }
+ModelSpec Mlp() {
+  return {.architecture = "mlp", .outputs = kModelClasses, .hidden_sizes = {5, 4}, .activation = "tanh"};
+}
 
 TEST_CASE("gradients: a whole model's slope agrees with differences", "[gradients]") {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     INFO("seed " << seed);
-    CheckSlope(Doubled({.architecture = "lenet", .outputs = kClasses}, LossKind::kSoftmaxCrossEntropy, {1, 12, 14}),
-               seed);
+    CheckSlope(
+        Doubled({.architecture = "lenet", .outputs = kModelClasses}, LossKind::kSoftmaxCrossEntropy, {1, 12, 14}),
+        seed);
     ModelSpec mlp = Mlp();
     for (const LossKind loss :
          {LossKind::kSoftmaxCrossEntropy, LossKind::kMse, LossKind::kL1, LossKind::kHuber, LossKind::kBceWithLogits}) {

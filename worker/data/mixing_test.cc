@@ -12,7 +12,7 @@
 namespace lockstep::worker {
 namespace {
 
-constexpr int64_t kMixedRows = 6, kColumns = 5, kPixels = 2 * kMixedRows * kColumns, kMixedBatch = 24;
+constexpr int64_t kMixedRows = 6, kMixedColumns = 5, kPixels = 2 * kMixedRows * kMixedColumns, kMixedBatch = 24;
 
 job::Augment Mixed(double mixup, double cutmix) {
   job::Augment rule;
@@ -46,7 +46,7 @@ class NumberedImages : public DataSource {
   }
 
  private:
-  const std::vector<TensorSpec> fields_ = {{"inputs", DType::kF32, {2, kMixedRows, kColumns}},
+  const std::vector<TensorSpec> fields_ = {{"inputs", DType::kF32, {2, kMixedRows, kMixedColumns}},
                                            {"labels", DType::kI64, {}}};
   const std::string hash_ = "numbered";
 };
@@ -120,10 +120,10 @@ TEST_CASE("mixing: a rectangle of the partner is cut in, and the share is what i
     for (size_t i = 0; i < seen.size(); ++i) {
       const Mixture mixture = mixing.MixtureAt((step - 1) * kMixedBatch + static_cast<int64_t>(i));
       REQUIRE((mixture.top >= 0 && mixture.top <= mixture.bottom && mixture.bottom <= kMixedRows));
-      REQUIRE((mixture.left >= 0 && mixture.left <= mixture.right && mixture.right <= kColumns));
+      REQUIRE((mixture.left >= 0 && mixture.left <= mixture.right && mixture.right <= kMixedColumns));
       int64_t own = 0;
       for (int64_t p = 0; p < kPixels; ++p) {
-        const int64_t row = p / kColumns % kMixedRows, column = p % kColumns;
+        const int64_t row = p / kMixedColumns % kMixedRows, column = p % kMixedColumns;
         const bool inside =
             row >= mixture.top && row < mixture.bottom && column >= mixture.left && column < mixture.right;
         const int64_t of = inside ? seen[i].partner : seen[i].label;

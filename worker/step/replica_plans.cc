@@ -102,7 +102,7 @@ absl::Status DraftPlansOn(const MetaGraph& metagraph, const JobSpec& job, const 
                                           job.cluster().workers().max(), metagraph.update.reduction);
   LS_ASSIGN_OR_RETURN(plans.training_plan, Plan::Draft(plans.device.get(), plans.training.graph, plans.options));
   if (job.data().has_eval()) {
-    plans.evaluation.batch = EvalBatch(job);
+    plans.evaluation.batch = lockstep::EvalBatch(job);
     LS_ASSIGN_OR_RETURN(plans.evaluation.graph, MakeEvaluationGraph(metagraph, plans.evaluation.batch));
     LS_RETURN_IF_ERROR(DraftEvaluation(replayed, kEvaluationLabel, plans, plans.evaluation));
   }

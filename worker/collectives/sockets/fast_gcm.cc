@@ -1,5 +1,7 @@
 #include "worker/collectives/sockets/fast_gcm.h"
 
+// Else it defines macros for its old names, among them SHA1, which OpenSSL declares.
+#define NO_COMPAT_IMB_API_053
 #include <intel-ipsec-mb.h>
 #include <openssl/core_dispatch.h>
 #include <openssl/core_names.h>
