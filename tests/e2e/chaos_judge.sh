@@ -15,8 +15,9 @@ expected_end() {  # NAME CODE
     74) [ -n "${was_full:-}" ] && [[ $1 == *chief ]] ;;
     75) return 0 ;;
     76) [ -n "${usurped:-}" ] && [[ $1 == *chief ]] ;;
-    # The lock is held again; or it was to listen on an address that had just gone.
-    78) [ "$1" = old_chief ] || [ -n "${moved[$1]:-}" ] ;;
+    # The lock is held again, by either of two chiefs, as long as the older one has not noticed that it is; or it was to
+    # listen on an address that had just gone.
+    78) [ "$1" = old_chief ] || [ -n "${moved[$1]:-}" ] || { [ "$1" = chief ] && [ -n "${pid[old_chief]:-}" ]; } ;;
     *) return 1 ;;
   esac
 }

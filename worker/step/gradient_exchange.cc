@@ -12,21 +12,12 @@
 #include "common/status/status_macros.h"
 #include "worker/arithmetic/exact_sum.h"
 #include "worker/collectives/device_communicator.h"
+#include "worker/step/gradient_memory.h"
 
 namespace lockstep::worker {
 
 using device::Accumulate;
 using device::MirroredBuffer;
-
-absl::StatusOr<std::unique_ptr<device::Buffer>> AllocateForPeers(SharedMemory* shared_memory, device::Device& device,
-                                                                 size_t bytes) {
-  if (shared_memory != nullptr && device.host_visible()) {
-    auto shared = shared_memory->Allocate(bytes);
-    if (shared.ok() || absl::IsResourceExhausted(shared.status())) return shared;
-  }
-  // Where the system does not share memory, peers get copies.
-  return device.Allocate(bytes);
-}
 
 absl::Status WaitFor(Pending& handle, Pulse* pulse) {
   const Pulse::Waiting waiting(pulse);
@@ -87,14 +78,6 @@ absl::StatusOr<MirroredBuffer> GradientExchange::AllocateExchanged(size_t bytes)
   if (!options_.device->host_visible()) return MirroredBuffer::Make(*options_.device, bytes, /*with_host=*/false);
   LS_ASSIGN_OR_RETURN(auto buffer, AllocateForPeers(options_.shared_memory.get(), *options_.device, bytes));
   return MirroredBuffer::Over(std::move(buffer));
-}
-
-GradientMemory GradientExchange::GradientMemoryFor(const device::Device& device, int logical_shards, int64_t most_ranks,
-                                                   ReductionMode reduction) {
-  if (TakesAsItIs(logical_shards, reduction)) return GradientMemory::kUntilNextPass;
-  const bool single_shards = most_ranks > 1 && logical_shards < 2 * most_ranks;
-  const bool sends_values = reduction == ReductionMode::kExact && device.host_visible() && single_shards;
-  return sends_values ? GradientMemory::kApart : GradientMemory::kUntilRead;
 }
 
 int64_t GradientExchange::BytesOf(const GradientLayout& layout, int logical_shards, ReductionMode reduction) {

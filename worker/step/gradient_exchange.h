@@ -47,16 +47,10 @@
 #include "worker/device/device.h"
 #include "worker/device/mirrored_buffer.h"
 #include "worker/device/step_math.h"
-#include "worker/plan/plan.h"
 #include "worker/profile/profiler.h"
 #include "worker/step/shard_claims.h"
 
 namespace lockstep::worker {
-
-// Zeroed memory of a device, which peers on this host may read if `shared_memory` is given, the host can access the
-// device's memory and the system shares memory. ResourceExhausted when memory is exhausted.
-absl::StatusOr<std::unique_ptr<device::Buffer>> AllocateForPeers(SharedMemory* shared_memory, device::Device& device,
-                                                                 size_t bytes);
 
 // Blocks until a call of a communicator has ended, without a time limit: an abort ends it too. Meanwhile `pulse` (may
 // be null) reports a wait for a peer.
@@ -91,10 +85,6 @@ class GradientExchange {
   static bool TakesAsItIs(int logical_shards, ReductionMode reduction) {
     return reduction == ReductionMode::kExact && logical_shards == 1;
   }
-  // Where the pass should leave gradients: in place of the sum; where peers can read them, if with `most_ranks` ranks
-  // one may have a single shard; or in the arena.
-  static GradientMemory GradientMemoryFor(const device::Device& device, int logical_shards, int64_t most_ranks,
-                                          ReductionMode reduction);
   // The memory in bytes that it holds, except for small buffers.
   static int64_t BytesOf(const GradientLayout& layout, int logical_shards, ReductionMode reduction);
 

@@ -6,6 +6,7 @@
 
 #include "worker/arithmetic/exact_sum.h"
 #include "worker/step/exchange_ranks.h"
+#include "worker/step/gradient_memory.h"
 
 namespace lockstep::worker {
 namespace {
@@ -76,7 +77,7 @@ TEST_CASE("gradient exchange: a tensor without an exponent only has its largest 
 
 TEST_CASE("gradient exchange: gradients lie apart where a rank may have a single shard of several", "[step]") {
   const auto lie = [](Where where, int shards, int64_t ranks, ReductionMode mode = ReductionMode::kExact) {
-    return GradientExchange::GradientMemoryFor(*MakeDevice(where), shards, ranks, mode);
+    return GradientMemoryFor(*MakeDevice(where), shards, ranks, mode);
   };
   CHECK(lie(Where::kHost, 1, 4096) == GradientMemory::kUntilNextPass);
   CHECK(lie(Where::kHost, 2, 2) == GradientMemory::kApart);

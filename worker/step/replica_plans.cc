@@ -11,6 +11,7 @@
 #include "common/training/training_policy.h"
 #include "worker/profile/profiled_device.h"
 #include "worker/step/gradient_exchange.h"
+#include "worker/step/gradient_memory.h"
 #include "worker/step/job_device.h"
 
 namespace lockstep::worker {
@@ -97,9 +98,8 @@ absl::Status DraftPlansOn(const MetaGraph& metagraph, const JobSpec& job, const 
   LS_ASSIGN_OR_RETURN(plans.training, MakeTrainingGraph(metagraph));
   const int64_t shard = job.train().global_batch_size() / job.train().logical_shards();
   plans.options.accumulate_passes = shard > metagraph.pass_batch;
-  plans.options.gradients =
-      GradientExchange::GradientMemoryFor(*plans.device, static_cast<int>(job.train().logical_shards()),
-                                          job.cluster().workers().max(), metagraph.update.reduction);
+  plans.options.gradients = GradientMemoryFor(*plans.device, static_cast<int>(job.train().logical_shards()),
+                                              job.cluster().workers().max(), metagraph.update.reduction);
   LS_ASSIGN_OR_RETURN(plans.training_plan, Plan::Draft(plans.device.get(), plans.training.graph, plans.options));
   if (job.data().has_eval()) {
     plans.evaluation.batch = lockstep::EvalBatch(job);

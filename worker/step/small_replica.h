@@ -20,6 +20,7 @@
 #include "common/status/check.h"
 #include "worker/device/choice/devices.h"
 #include "worker/fakes/deferred_device.h"
+#include "worker/step/gradient_memory.h"
 #include "worker/step/step_runner.h"
 
 namespace lockstep::worker {
@@ -136,8 +137,7 @@ struct SmallReplica {
                       .poison = true};
     PlanOptions plan{.pulse = options.pulse, .poison = true};
     plan.accumulate_passes = metagraph.pass_batch * options.shards < kBatch;
-    plan.gradients =
-        GradientExchange::GradientMemoryFor(*device, options.shards, options.shards, metagraph.update.reduction);
+    plan.gradients = GradientMemoryFor(*device, options.shards, options.shards, metagraph.update.reduction);
     training = Plan::Make(device.get(), config.training.graph, variables, plan).value();
     evaluation =
         Plan::Make(device.get(), config.evaluation.graph, variables, {.label = "evaluation", .poison = true}).value();
