@@ -64,11 +64,10 @@ std::string ChoiceKey(const std::string& label, const std::string& name, const d
 }
 
 // Gradients that stay are read behind the pass: nothing is gained by finishing them early, and it takes memory longer.
-Graph GraphToPlan(const device::Device& device, const Graph& graph, const PlanOptions& options) {
+Graph GraphToPlan(const device::Device& device, const Graph& graph, const PlanOptions& options, bool finish_early) {
   Graph planned = options.fuse ? RewriteForPlan(graph) : graph;
   if (options.fuse && device.info().kind == "cuda") PadClasses(&planned);
-  const bool stay = options.gradients == GradientMemory::kUntilNextPass && !options.accumulate_passes;
-  if (!stay) FinishGradientsEarly(&planned);
+  if (finish_early) FinishGradientsEarly(&planned);
   return planned;
 }
 
@@ -76,7 +75,7 @@ Graph GraphToPlan(const device::Device& device, const Graph& graph, const PlanOp
 
 PlanBuilder::PlanBuilder(device::Device* device, const Graph& graph, const PlanOptions& options)
     : device_(device),
-      graph_(GraphToPlan(*device, graph, options)),
+      graph_(GraphToPlan(*device, graph, options, MemoryOfPass(options) != GradientMemory::kUntilNextPass)),
       options_(options),
       state_(std::make_unique<Plan::State>()) {
   state_->device = device;

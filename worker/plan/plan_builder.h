@@ -70,12 +70,12 @@ class PlanBuilder {
   absl::Status PlaceGradients();
   // `values`: the values of all gradients, in the order of the layout.
   void AddBucket(const Bucket& bucket, const std::vector<int>& values);
-  // Whether the arena holds a pass's gradients to its end; not needed when they are added to sums over passes.
-  bool keeps_in_arena() const {
-    return options_.gradients == GradientMemory::kUntilNextPass && !options_.accumulate_passes;
+  // What a pass's gradients need by themselves: those that are added to sums over passes may go when they are read.
+  static GradientMemory MemoryOfPass(const PlanOptions& options) {
+    return options.accumulate_passes ? GradientMemory::kUntilRead : options.gradients;
   }
-  // Whether nodes write gradients outside the arena.
-  bool writes_apart() const { return options_.gradients == GradientMemory::kApart && !options_.accumulate_passes; }
+  bool keeps_in_arena() const { return MemoryOfPass(options_) == GradientMemory::kUntilNextPass; }
+  bool writes_apart() const { return MemoryOfPass(options_) == GradientMemory::kApart; }
   void PlaceRest();
 
   PlanStorage& StorageOf(int value) {

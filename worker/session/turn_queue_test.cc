@@ -10,6 +10,12 @@ namespace {
 
 constexpr absl::Duration kLong = absl::Minutes(5);
 
+// Gives another thread every chance to set `flag`, which it must not.
+bool IsSetMeanwhile(const std::atomic<bool>& flag) {
+  for (int i = 0; i < 5000 && !flag; ++i) std::this_thread::yield();
+  return flag;
+}
+
 TEST_CASE("turn queue: a turn at once is refused while another is under way or a value waits", "[session]") {
   TurnQueue<int> queue(8);
   REQUIRE(queue.BeginAtOnce());
@@ -48,8 +54,7 @@ TEST_CASE("turn queue: whoever waits for a turn gets one when another thread's e
     queue.End(/*interrupt=*/false);
   });
   if (pushes) queue.Push(3);
-  std::this_thread::yield();
-  CHECK_FALSE(begun);
+  CHECK_FALSE(IsSetMeanwhile(begun));
   queue.End(/*interrupt=*/false);
   waiting.join();
   CHECK(value == (pushes ? std::optional<int>(3) : std::nullopt));
@@ -63,8 +68,7 @@ TEST_CASE("turn queue: closing waits for the turn under way, and then none begin
     queue.Close();
     closed = true;
   });
-  std::this_thread::yield();
-  CHECK_FALSE(closed);
+  CHECK_FALSE(IsSetMeanwhile(closed));
   queue.End(/*interrupt=*/false);
   closing.join();
   CHECK_FALSE(queue.BeginAtOnce());

@@ -139,7 +139,7 @@ class GradientExchange {
   absl::Status Allocate();
   // Zeroed memory for what is sent to peers or comes from them, without a host side.
   absl::StatusOr<device::MirroredBuffer> AllocateExchanged(size_t bytes);
-  // Starts an attempt from these shards, which sums_ holds.
+  // Starts an attempt from these shards, which the sums or the pass's buckets hold.
   absl::Status Start(const ShardClaim& kept, absl::Span<const int32_t> exponents);
   // Sets order_: starts with the shards of an accepted claim, if any.
   void OrderShards(const ShardClaim& kept);
