@@ -7,11 +7,11 @@ load(":sanitized_test.bzl", "sanitized_test")
 # lld links a test in a third of the time that gold takes.
 TEST_LINKOPTS = ["-fuse-ld=lld"]
 
-# How tests are compiled: their own speed matters less than how soon they are built.
-# The warnings are false ones of g++ 12 about std::string at -O1.
+# How tests are compiled: their own speed matters less than how soon they are built. At -Og they compile in three
+# quarters of the time that -O1 takes. The warnings are false ones of g++ 12 about std::string.
 TEST_COPTS = ["-Wno-array-bounds", "-Wno-stringop-overflow", "-Wno-restrict"] + select({
     "//bazel:with_sanitizer": [],  # which says how much to optimise
-    "//conditions:default": ["-O1"],
+    "//conditions:default": ["-Og"],
 })
 
 # Headers that are compiled once: headers.h, and with test_headers.h for what is compiled with TEST_COPTS.
