@@ -1,8 +1,10 @@
 // Ops that move elements and pick them by index: every element type moves as F32 does, and an index outside of a tensor
 // has the result that gather.h and scatter.h state, on every device.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "common/graph/graph_editor.h"
 #include "common/graph/ops/schema.h"
@@ -105,6 +107,34 @@ Tensor RunNode(TestedDevice which, OpType op, OpAttributes attributes, std::vect
   const auto device = MakeTestedDevice(which);
   NamedTensors results = RunOneNode(*device, op, std::move(attributes), std::move(inputs));
   return std::move(results.at("y0"));
+}
+
+// Narrow dimensions, of which kernels move pairs and the like by loops of their own.
+TEST_CASE("movement: every transposition keeps every element, of every size", "[device]") {
+  const auto reference = MakeTestedDevice(TestedDevice::kReference);
+  const auto cpu = MakeTestedDevice(TestedDevice::kCpu);
+  const auto cuda = MakeTestedDevice(TestedDevice::kCudaOnHost);
+  for (const Shape& shape : {Shape{2, 2, 2, 2, 2}, Shape{3, 2, 2, 2, 2}, Shape{2, 3, 2, 4}, Shape{5, 2, 9}}) {
+    for (const DType dtype : {DType::kU8, DType::kBF16, DType::kF32, DType::kI64}) {
+      Tensor input = Tensor::Zeros(dtype, shape);
+      const int size = DTypeSize(dtype);
+      for (int64_t i = 0; i < input.num_elements(); ++i) std::memcpy(input.data() + i * size, &i, 1);
+      TransposeAttributes attributes;
+      attributes.perm.resize(shape.size());
+      std::iota(attributes.perm.begin(), attributes.perm.end(), 0);
+      do {
+        const auto run = [&](device::Device& device) {
+          std::vector<Tensor> inputs;
+          inputs.push_back(input.Clone());
+          return Elements(RunOneNode(device, OpType::kTranspose, attributes, std::move(inputs)).at("y0"));
+        };
+        CAPTURE(DTypeName(dtype), shape, attributes.perm);
+        const std::vector<uint64_t> expected = run(*reference);
+        REQUIRE(run(*cpu) == expected);
+        REQUIRE(run(*cuda) == expected);
+      } while (std::next_permutation(attributes.perm.begin(), attributes.perm.end()));
+    }
+  }
 }
 
 template <typename... T>

@@ -297,18 +297,20 @@ void TransposeBlock(const T* x, int64_t x_step, T* y, int64_t y_step) {
   }
 }
 
-// Pairs of X apart, or of Y together.
+// Rows of X that are pairs, one behind the other.
 template <typename T>
-void TransposePairs(const T* x, int64_t x_step, T* y, int64_t y_step, int64_t width, int64_t height) {
-  if (width == 2) {
-    T* const second = y + y_step;
+void PairsApart(const T* x, T* y, int64_t y_step, int64_t height) {
+  T* const second = y + y_step;
 #pragma GCC ivdep
-    for (int64_t j = 0; j < height; ++j) {
-      y[j] = x[2 * j];
-      second[j] = x[2 * j + 1];
-    }
-    return;
+  for (int64_t j = 0; j < height; ++j) {
+    y[j] = x[2 * j];
+    second[j] = x[2 * j + 1];
   }
+}
+
+// Rows of Y that are pairs, one behind the other.
+template <typename T>
+void PairsTogether(const T* x, int64_t x_step, T* y, int64_t width) {
   const T* const second = x + x_step;
 #pragma GCC ivdep
   for (int64_t i = 0; i < width; ++i) {
@@ -319,9 +321,8 @@ void TransposePairs(const T* x, int64_t x_step, T* y, int64_t y_step, int64_t wi
 
 template <typename T>
 void TransposeTile(const T* x, int64_t x_step, T* y, int64_t y_step, int64_t width, int64_t height) {
-  if ((width == 2 && x_step == 2) || (height == 2 && y_step == 2)) {
-    return TransposePairs(x, x_step, y, y_step, width, height);
-  }
+  if (width == 2 && x_step == 2) return PairsApart(x, y, y_step, height);
+  if (height == 2 && y_step == 2) return PairsTogether(x, x_step, y, width);
   const int64_t whole_width = width / 4 * 4;
   const int64_t whole_height = height / 4 * 4;
   for (int64_t i = 0; i < whole_width; i += 4) {
