@@ -135,7 +135,8 @@ const Shape& LargestShape(const KernelRequest& request) {
 Layout ChannelLayout(const KernelRequest& request) {
   if (!request.free_layouts) return Layout();
   for (const Operand& input : request.inputs) {
-    if (input.present && input.layout.channel_block != 0 && input.shape == LargestShape(request)) return input.layout;
+    if (!input.present || input.shape != LargestShape(request)) continue;
+    if (cpu::ServesChannelBlock(input.layout.channel_block)) return input.layout;
   }
   return Layout();
 }

@@ -1,6 +1,7 @@
 #include "worker/kernels/batch_norm/cpu_blocked.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "common/math/math.h"
 #include "worker/kernels/cpu/parallel.h"
@@ -162,22 +163,29 @@ void GradientBlock(const HostCall& call, const Extents& e, int64_t b) {
   }
 }
 
+// work(size, extents, b) for each block of the input.
+template <typename Work>
+void ForBlocks(const HostCall& call, const Work& work) {
+  const int64_t block = call.input_infos[0].layout.channel_block;
+  const Extents e(call.in_shape(0), block);
+  const auto for_all = [&](auto size) {
+    ParallelFor(e.blocks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b) work(size, e, b);
+    });
+  };
+  if (block == 4) return for_all(std::integral_constant<int64_t, 4>());
+  if (block == 8) return for_all(std::integral_constant<int64_t, 8>());
+  for_all(std::integral_constant<int64_t, 16>());
+}
+
 }  // namespace
 
 void BlockedTraining(const HostCall& call) {
-  const int64_t block = call.input_infos[0].layout.channel_block;
-  const Extents e(call.in_shape(0), block);
-  ParallelFor(e.blocks, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b) block == 8 ? TrainBlock<8>(call, e, b) : TrainBlock<16>(call, e, b);
-  });
+  ForBlocks(call, [&](auto size, const Extents& e, int64_t b) { TrainBlock<size()>(call, e, b); });
 }
 
 void BlockedGradient(const HostCall& call) {
-  const int64_t block = call.input_infos[0].layout.channel_block;
-  const Extents e(call.in_shape(0), block);
-  ParallelFor(e.blocks, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b) block == 8 ? GradientBlock<8>(call, e, b) : GradientBlock<16>(call, e, b);
-  });
+  ForBlocks(call, [&](auto size, const Extents& e, int64_t b) { GradientBlock<size()>(call, e, b); });
 }
 
 }  // namespace lockstep::device::cpu::LS_CODE

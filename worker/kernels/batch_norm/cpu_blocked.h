@@ -9,7 +9,7 @@
 
 namespace lockstep::device::cpu::LS_CODE {
 
-// REQUIRES: X, Y, dY and dX have the same blocked layout, with blocks of 8 or 16 channels.
+// REQUIRES: X, Y, dY and dX have the same blocked layout, with blocks that ServesChannelBlock names (own_kernels.h).
 void BlockedTraining(const HostCall& call);
 void BlockedGradient(const HostCall& call);
 

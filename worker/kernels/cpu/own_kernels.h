@@ -17,12 +17,16 @@ struct OwnFunction {
   const char* name = "";
   // True for element-wise functions, which work on the elements of a blocked value in memory order.
   bool any_layout = false;
-  // True for functions that accept blocked channels (Layout::channel_block) in their largest operands.
+  // True for functions that accept blocked channels (Layout::channel_block) in their largest operands, in blocks that
+  // ServesChannelBlock names.
   bool channel_blocks = false;
   size_t workspace_bytes = 0;
   // Why there is no function for a node of an op that the own kernels serve; null: they do not serve the op.
   const char* refusal = nullptr;
 };
+
+// oneDNN makes blocks of 4 channels where groups of a convolution have so many, and of 8 or 16 elsewhere.
+constexpr bool ServesChannelBlock(int channels) { return channels == 4 || channels == 8 || channels == 16; }
 
 // Refusals of several families.
 constexpr char kOtherType[] = "serves other element types";

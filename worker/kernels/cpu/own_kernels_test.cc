@@ -13,28 +13,11 @@
 #include "common/math/power.h"
 #include "common/random/random.h"
 #include "worker/device/host/host_memory.h"
+#include "worker/kernels/cpu/own_codes.h"
 #include "worker/kernels/window.h"
 
 namespace lockstep::device::cpu {
 namespace {
-
-using FindFunction = OwnFunction (*)(const KernelRequest& request);
-
-struct Code {
-  const char* name;
-  FindFunction find;
-};
-
-// Those that this machine can run.
-std::vector<Code> Codes() {
-  std::vector<Code> codes = {{"portable", &portable::FindOwn}};
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) codes.push_back({"avx2", &avx2::FindOwn});
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
-    codes.push_back({"avx512", &avx512::FindOwn});
-  }
-  return codes;
-}
 
 struct Case {
   OpType op;
