@@ -28,7 +28,7 @@ std::vector<std::string> CudaSettings(const std::string& model, int batch, int s
                                        absl::StrCat("train.duration=", steps, "steps"),
                                        "train.logical_shards=4",
                                        "train.optimizer.lr=0.01",
-                                       "checkpoint.every=5steps",
+                                       "checkpoint.every=3steps",
                                        absl::StrCat("train.precision=", precision),
                                        "resources.device=cuda"};
   return settings;
@@ -41,7 +41,7 @@ TEST_CASE("promise: devices whose memory is their own keep it with workers kille
   UseHostExecution();
   // Under the checker of host execution, so models are small.
   const auto [model, batch, steps, precision] =
-      GENERATE(std::tuple("llama", 4, 8, "bf16"), std::tuple("cnn", 16, 30, "fp32"));
+      GENERATE(std::tuple("llama", 4, 6, "bf16"), std::tuple("cnn", 16, 16, "fp32"));
   CAPTURE(model, precision);
   const std::vector<std::string> settings = CudaSettings(model, batch, steps, precision);
   LocalJob undisturbed(absl::StrCat("undisturbed.", model), kJob, settings);
@@ -51,11 +51,11 @@ TEST_CASE("promise: devices whose memory is their own keep it with workers kille
   job.Override("cluster.workers=3:3");  // the others wait for the one that comes back
   job.StartChief(3);
   for (int i = 0; i < 3; ++i) job.StartWorker(i);
-  job.WaitForStep(3);
+  job.WaitForStep(1);
   job.Kill("worker-1");
   job.StartWorker(1);
   job.WaitForStatus("a save in the middle, and the killed worker among the others", [&](const proto::StatusReply& s) {
-    return s.published_step() >= 5 && absl::StrContains(job.LogOf("worker-1"), "received the state of step ");
+    return s.published_step() >= 3 && absl::StrContains(job.LogOf("worker-1"), "received the state of step ");
   });
   job.KillEverything();
   job.Override("cluster.workers=2:2");
@@ -102,7 +102,7 @@ TEST_CASE("promise: two workers under limits share one GPU, and a limit that is 
 TEST_CASE("promise: a worker that is parked gives its GPU's memory back, and goes on when the others are there again",
           "[e2e][cuda]") {
   UseHostExecution();
-  const std::vector<std::string> settings = CudaSettings("cnn", 16, 30);
+  const std::vector<std::string> settings = CudaSettings("cnn", 16, 8);
   LocalJob undisturbed("not.parked", kJob, settings);
   undisturbed.RunUndisturbed(1);
 
@@ -110,7 +110,7 @@ TEST_CASE("promise: a worker that is parked gives its GPU's memory back, and goe
   job.Override("cluster.workers=2:2");
   job.StartChief(2);
   for (int i = 0; i < 2; ++i) job.StartWorker(i);
-  job.WaitForStep(3);
+  job.WaitForStep(2);
   job.Kill("worker-1");
   job.WaitForStatus("memory given back", [&](const proto::StatusReply&) {
     return absl::StrContains(job.LogOf("worker-0"), "bytes of its GPU's memory: nothing to compute");

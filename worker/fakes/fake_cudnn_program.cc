@@ -4,7 +4,9 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "common/status/check.h"
@@ -29,6 +31,31 @@ void ForEachCoordinate(const Coordinates& dims, const Visit& visit) {
   }
 }
 
+int64_t CountOf(const Coordinates& dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
+}
+
+// The elements in row-major order, each of which is read once.
+std::vector<double> Values(const CudnnTensor& tensor) {
+  std::vector<double> values;
+  values.reserve(static_cast<size_t>(CountOf(tensor.dims)));
+  ForEachCoordinate(tensor.dims, [&](const Coordinates& at) { values.push_back(tensor.Get(at)); });
+  return values;
+}
+
+void PutValues(const CudnnTensor& tensor, const std::vector<double>& values) {
+  auto next = values.begin();
+  ForEachCoordinate(tensor.dims, [&](const Coordinates& at) { tensor.Put(at, static_cast<float>(*next++)); });
+}
+
+// A tensor of these dimensions in row-major order, to find places in the vectors above.
+CudnnTensor RowMajor(const Coordinates& dims) {
+  CudnnTensor tensor{.dims = dims, .strides = dims};
+  int64_t count = 1;
+  for (size_t i = dims.size(); i-- > 0; count *= dims[i]) tensor.strides[i] = count;
+  return tensor;
+}
+
 // Adds up y[n, k, o] += x[n, c, o * stride - pad + e * dilation] * w[k, c, e] into the one of x, w and y that
 // `result` counts, in double.
 void Convolve(const Json& node, const CudnnTensor& x, const CudnnTensor& w, const CudnnTensor& y, int result) {
@@ -36,43 +63,58 @@ void Convolve(const Json& node, const CudnnTensor& x, const CudnnTensor& w, cons
            "a plain convolution");
   const Coordinates pad = node.at("pad"), stride = node.at("stride"), dilation = node.at("dilation");
   const std::array<const CudnnTensor*, 3> all = {&x, &w, &y};
+  std::array<std::vector<double>, 3> values;
+  for (size_t i = 0; i < 3; ++i) {
+    if (static_cast<int>(i) != result) values[i] = Values(*all[i]);
+  }
   const CudnnTensor& out = *all[static_cast<size_t>(result)];
-  std::map<int64_t, double> sums;
-  const int64_t per_group = w.dims[0] / (x.dims[1] / w.dims[1]);
-  ForEachCoordinate(y.dims, [&](const Coordinates& at_y) {
-    ForEachCoordinate(Coordinates(w.dims.begin() + 1, w.dims.end()), [&](const Coordinates& e) {
-      Coordinates at_x = {at_y[0], at_y[1] / per_group * w.dims[1] + e[0]};
-      Coordinates at_w = {at_y[1], e[0]};
+  std::vector<double>& sums = values[static_cast<size_t>(result)];
+  sums.assign(static_cast<size_t>(CountOf(out.dims)), 0.0);
+
+  const CudnnTensor of_x = RowMajor(x.dims), of_w = RowMajor(w.dims);
+  const int64_t channels = w.dims[1];  // of a group
+  const int64_t per_group = w.dims[0] / (x.dims[1] / channels);
+  const Coordinates window(w.dims.begin() + 2, w.dims.end());
+  size_t at_out = 0;
+  ForEachCoordinate(y.dims, [&](const Coordinates& at) {
+    double& of_y = values[2][at_out++];
+    ForEachCoordinate(window, [&](const Coordinates& e) {
+      int64_t in_x = at[0] * of_x.strides[0] + at[1] / per_group * channels * of_x.strides[1];
+      int64_t in_w = at[1] * of_w.strides[0];
       for (size_t d = 0; d < pad.size(); ++d) {
-        at_x.push_back(at_y[2 + d] * stride[d] - pad[d] + e[1 + d] * dilation[d]);
-        if (at_x.back() < 0 || at_x.back() >= x.dims[2 + d]) return;
-        at_w.push_back(e[1 + d]);
+        const int64_t place = at[2 + d] * stride[d] - pad[d] + e[d] * dilation[d];
+        if (place < 0 || place >= x.dims[2 + d]) return;
+        in_x += place * of_x.strides[2 + d];
+        in_w += e[d] * of_w.strides[2 + d];
       }
-      const std::array<const Coordinates*, 3> at = {&at_x, &at_w, &at_y};
-      double product = 1;
-      for (int i = 0; i < 3; ++i) {
-        if (i != result) product *= all[static_cast<size_t>(i)]->Get(*at[static_cast<size_t>(i)]);
+      for (int64_t c = 0; c < channels; ++c, in_x += of_x.strides[1], in_w += of_w.strides[1]) {
+        double& one_x = values[0][static_cast<size_t>(in_x)];
+        double& one_w = values[1][static_cast<size_t>(in_w)];
+        if (result == 0) one_x += one_w * of_y;
+        if (result == 1) one_w += one_x * of_y;
+        if (result == 2) of_y += one_x * one_w;
       }
-      sums[out.Offset(*at[static_cast<size_t>(result)], out.dims)] += product;
     });
   });
-  ForEachCoordinate(out.dims, [&](const Coordinates& at) {
-    const auto sum = sums.find(out.Offset(at, out.dims));
-    out.Put(at, sum == sums.end() ? 0.0f : static_cast<float>(sum->second));
-  });
+  PutValues(out, sums);
 }
 
 // c = a b for the matrices of the last two dimensions; others of a and b may be shared.
 void Multiply(const CudnnTensor& a, const CudnnTensor& b, const CudnnTensor& c) {
   const size_t row = c.dims.size() - 2, column = row + 1;
+  const std::vector<double> values_a = Values(a), values_b = Values(b);
+  const CudnnTensor in_a = RowMajor(a.dims), in_b = RowMajor(b.dims);
   Coordinates of_a = c.dims, of_b = c.dims;
   of_a[column] = of_b[row] = a.dims[column];
+  Coordinates at_a, at_b;
   ForEachCoordinate(c.dims, [&](const Coordinates& at) {
-    Coordinates at_a = at, at_b = at;
+    at_a = at_b = at;
+    at_a[column] = at_b[row] = 0;
+    auto one_a = static_cast<size_t>(in_a.Offset(at_a, of_a));
+    auto one_b = static_cast<size_t>(in_b.Offset(at_b, of_b));
     double sum = 0;
-    for (int64_t k = 0; k < a.dims[column]; ++k) {
-      at_a[column] = at_b[row] = k;
-      sum += double{a.Get(at_a, of_a)} * double{b.Get(at_b, of_b)};
+    for (int64_t k = 0; k < a.dims[column]; ++k, ++one_a, one_b += static_cast<size_t>(in_b.strides[row])) {
+      sum += values_a[one_a] * values_b[one_b];
     }
     c.Put(at, static_cast<float>(sum));
   });
@@ -83,21 +125,23 @@ void Reduce(const Json& node, const CudnnTensor& x, const CudnnTensor& y) {
   const std::string operation = node.at("reductionOp");
   const bool largest = operation == "CUDNN_REDUCE_TENSOR_MAX";
   LS_CHECK(largest || operation == "CUDNN_REDUCE_TENSOR_ADD", "a reduction that the fake knows");
-  std::map<int64_t, double> results;
+  const CudnnTensor in_y = RowMajor(y.dims);
+  std::vector<double> results(static_cast<size_t>(CountOf(y.dims)),
+                              largest ? -std::numeric_limits<double>::infinity() : 0.0);
   ForEachCoordinate(x.dims, [&](const Coordinates& at) {
     const double value = x.Get(at);
-    const auto [result, first] = results.emplace(y.Offset(at, x.dims), value);
-    if (!first) result->second = largest ? std::max(result->second, value) : result->second + value;
+    double& result = results[static_cast<size_t>(in_y.Offset(at, x.dims))];
+    result = largest ? std::max(result, value) : result + value;
   });
-  ForEachCoordinate(y.dims,
-                    [&](const Coordinates& at) { y.Put(at, static_cast<float>(results.at(y.Offset(at, y.dims)))); });
+  PutValues(y, results);
 }
 
 // A matrix becomes its transpose.
 void Transpose(const CudnnTensor& x, const CudnnTensor& y) {
   const size_t row = y.dims.size() - 2, column = row + 1;
+  Coordinates from;
   ForEachCoordinate(y.dims, [&](const Coordinates& at) {
-    Coordinates from = at;
+    from = at;
     std::swap(from[row], from[column]);
     y.Put(at, x.Get(from));
   });
@@ -108,8 +152,13 @@ void Transpose(const CudnnTensor& x, const CudnnTensor& y) {
 int64_t FakeCudnnTensor::Offset(const Coordinates& at, const Coordinates& of) const {
   int64_t offset = 0;
   for (size_t i = 0; i < dims.size(); ++i) {
-    LS_CHECK(at[i] >= 0 && at[i] < of[i] && of[i] % dims[i] == 0, "an element of the tensor");
-    offset += at[i] / (of[i] / dims[i]) * strides[i];
+    LS_CHECK(at[i] >= 0 && at[i] < of[i], "an element of the tensor");
+    int64_t place = at[i];
+    if (of[i] != dims[i]) {
+      LS_CHECK(of[i] % dims[i] == 0, "dimensions that it can be broadcast to");
+      place /= of[i] / dims[i];
+    }
+    offset += place * strides[i];
   }
   return offset;
 }
@@ -183,12 +232,8 @@ const FakeCudnnTensor& FakeCudnnProgram::At(const Json& node, const char* role) 
 }
 
 void* FakeCudnnProgram::OwnMemory(FakeCudnnTensor* tensor) {
-  int64_t count = 1;
-  for (size_t i = tensor->dims.size(); i-- > 0;) {
-    tensor->strides[i] = count;
-    count *= tensor->dims[i];
-  }
-  own_.push_back(std::make_shared<std::vector<float>>(static_cast<size_t>(count)));
+  tensor->strides = RowMajor(tensor->dims).strides;
+  own_.push_back(std::make_shared<std::vector<float>>(static_cast<size_t>(CountOf(tensor->dims))));
   return own_.back()->data();
 }
 
