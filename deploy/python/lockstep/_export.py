@@ -94,13 +94,28 @@ def _export(model, inputs, path, opset, external):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            torch.onnx.export(model, inputs, path, dynamic_shapes=tuple({0: batch} for _ in inputs), **call)
+            _call_exporter(model, inputs, path, dynamic_shapes=tuple({0: batch} for _ in inputs), **call)
         return
     except Exception as error:  # the exporter's own kinds differ from version to version
         why = str(error).strip().splitlines()[:1]
-    torch.onnx.export(model, inputs, path, **call)
+    _call_exporter(model, inputs, path, **call)
     warnings.warn(f"the file is for batches of {inputs[0].shape[0]} alone, which train.micro_batch has to be: with an open "
                   f"batch the exporter said {why}", stacklevel=3)
+
+
+def _call_exporter(model, inputs, path, **call):
+    """Fused attention with a bias has other strides in PyTorch's exporter than in its decomposition, and is refused as a
+    tensor that it cannot view: such a model is exported with attention in single steps, which compute the same."""
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    try:
+        torch.onnx.export(model, inputs, path, **call)
+    except Exception as error:
+        if "Cannot view a tensor" not in str(error):
+            raise
+        with sdpa_kernel(SDPBackend.MATH):
+            torch.onnx.export(model, inputs, path, **call)
 
 
 def _trains(model, buffer):
