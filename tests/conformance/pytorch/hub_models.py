@@ -11,8 +11,6 @@ float64, and twice in float32: with the samples in their order and in reverse, w
 in float32, so it may be as far from float64 as PyTorch's float32 is, and not much farther. (Some models cast to float32
 themselves, in norms and tables of positions; their float64 is what PyTorch makes of them.) A model whose float32 is
 farther than FAITHFUL from its float64 says nothing about Lockstep and counts as failed.
-
-Models that PyTorch's exporter refuses are tried too: when it takes one, that is a failure, and the model moves.
 """
 import copy
 import functools
@@ -33,7 +31,7 @@ from torch import nn
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "deploy" / "python"))
 import lockstep  # noqa: E402
 from event_curves import curve  # noqa: E402
-from hub_families import CASES, REFUSED  # noqa: E402
+from hub_families import CASES  # noqa: E402
 
 STEPS = 6
 TIMES, FLOOR = 4, 5e-7   # how far from float64: TIMES what PyTorch's float32 is, and FLOOR
@@ -171,17 +169,6 @@ def check_two_workers(program, folder):
     return said
 
 
-def check_refused(folder, name):
-    """PyTorch's exporter still refuses the model, for the reason that is known."""
-    refusal = REFUSED[name]()
-    try:
-        lockstep.export(new_model(refusal.case), refusal.case.inputs, folder / "m.onnx")
-    except Exception as error:
-        assert refusal.says in str(error), f"refused for another reason than {refusal.says!r}: {error}"
-        return f"PyTorch's exporter refuses it: {refusal.why}"
-    raise AssertionError("PyTorch's exporter takes it now: move it to the models that train")
-
-
 def in_short(error):
     """The cause of an error, on one line."""
     while error.__cause__ is not None:
@@ -193,7 +180,6 @@ def checks(program):
     """A function per name that takes a folder, and returns what it found or raises."""
     found = {name: functools.partial(check, program, name=name) for name in CASES}
     found[f"{SHARED}_two_workers"] = functools.partial(check_two_workers, program)
-    found.update({name: functools.partial(check_refused, name=name) for name in REFUSED})
     return found
 
 
