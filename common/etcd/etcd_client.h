@@ -1,6 +1,7 @@
 // Reads and writes a job's keys in etcd. A key may be bound to a lease and then ends with it.
 //
-// Every call blocks. It tries the endpoint that answered last, then the others, each for at most kPatience.
+// Every call blocks. It tries the endpoint that answered last, then the others, each for at most kPatience; where all
+// refuse at once, it waits for their connections, all together for kPatience.
 //
 // Errors: Unavailable when no endpoint answers; else etcd's own code. A call whose answer was lost may have taken
 // effect.

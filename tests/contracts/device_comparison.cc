@@ -97,24 +97,37 @@ Values RunCase(Device& device, const Graph& graph, uint64_t seed, bool absolute,
   return values;
 }
 
+namespace {
+
+double LargestFinite(const std::vector<double>& values) {
+  double largest = 0;
+  for (const double value : values) largest = std::isfinite(value) ? std::max(largest, std::fabs(value)) : largest;
+  return largest;
+}
+
+// What is not finite has to be the same.
+bool IsNear(double value, double reference, double allowed) {
+  if (std::isnan(reference)) return std::isnan(value);
+  return value == reference || std::fabs(value - reference) <= allowed;
+}
+
+}  // namespace
+
 void CompareCase(const DeviceCase& c, const Values& expected, const Values& got, const Values& magnitudes) {
   constexpr double kEps = 0x1p-24;
   for (const auto& [name, reference] : expected) {
     INFO(name);
     const std::vector<double>& values = got.at(name);
     REQUIRE(values.size() == reference.size());
-    double largest = 1e-3;
-    for (const double value : reference) largest = std::max(largest, std::fabs(value));
-    if (!c.scale.empty()) {
-      for (const double value : expected.at(c.scale)) largest = std::max(largest, std::fabs(value));
-    }
+    const double largest =
+        std::max({1e-3, LargestFinite(reference), c.scale.empty() ? 0.0 : LargestFinite(expected.at(c.scale))});
     int wrong = 0;
     for (size_t i = 0; i < values.size(); ++i) {
       const double scale = c.sums_of_products ? magnitudes.at(name)[i] : largest;
       const double allowed = (static_cast<double>(c.terms) + 8) * kEps * scale + 1e-30;
-      if (!(std::fabs(values[i] - reference[i]) <= allowed) && ++wrong == 1) {
+      if (!IsNear(values[i], reference[i], allowed) && ++wrong == 1) {
         CAPTURE(i, values[i], reference[i], allowed);
-        CHECK(std::fabs(values[i] - reference[i]) <= allowed);
+        CHECK(IsNear(values[i], reference[i], allowed));
       }
     }
     CHECK(wrong == 0);
