@@ -36,7 +36,7 @@ int64_t CountOf(const Coordinates& dims) {
 }
 
 // The elements in row-major order, each of which is read once.
-std::vector<double> Values(const CudnnTensor& tensor) {
+std::vector<double> ElementsOf(const CudnnTensor& tensor) {
   std::vector<double> values;
   values.reserve(static_cast<size_t>(CountOf(tensor.dims)));
   ForEachCoordinate(tensor.dims, [&](const Coordinates& at) { values.push_back(tensor.Get(at)); });
@@ -65,7 +65,7 @@ void Convolve(const Json& node, const CudnnTensor& x, const CudnnTensor& w, cons
   const std::array<const CudnnTensor*, 3> all = {&x, &w, &y};
   std::array<std::vector<double>, 3> values;
   for (size_t i = 0; i < 3; ++i) {
-    if (static_cast<int>(i) != result) values[i] = Values(*all[i]);
+    if (static_cast<int>(i) != result) values[i] = ElementsOf(*all[i]);
   }
   const CudnnTensor& out = *all[static_cast<size_t>(result)];
   std::vector<double>& sums = values[static_cast<size_t>(result)];
@@ -102,7 +102,7 @@ void Convolve(const Json& node, const CudnnTensor& x, const CudnnTensor& w, cons
 // c = a b for the matrices of the last two dimensions; others of a and b may be shared.
 void Multiply(const CudnnTensor& a, const CudnnTensor& b, const CudnnTensor& c) {
   const size_t row = c.dims.size() - 2, column = row + 1;
-  const std::vector<double> values_a = Values(a), values_b = Values(b);
+  const std::vector<double> values_a = ElementsOf(a), values_b = ElementsOf(b);
   const CudnnTensor in_a = RowMajor(a.dims), in_b = RowMajor(b.dims);
   Coordinates of_a = c.dims, of_b = c.dims;
   of_a[column] = of_b[row] = a.dims[column];
