@@ -85,31 +85,29 @@ absl::Status EtcdClient::Call(const std::function<grpc::Status(const Endpoint&, 
     MutexLock lock(&mutex_);
     first = answers_;
   }
+  const auto ask = [&](size_t index, absl::Duration patience, bool wait) {
+    grpc::ClientContext context;
+    context.set_wait_for_ready(wait);
+    context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(patience));
+    const grpc::Status status = call(endpoints_[index], context);
+    MutexLock lock(&mutex_);
+    if (!IsAway(status)) answers_ = index;
+    return status;
+  };
   std::string failures;
   std::vector<size_t> refused;
-  const auto answered = [&](size_t index, const grpc::Status& status) {
-    MutexLock lock(&mutex_);
-    answers_ = index;
-    return FromGrpc(status);
-  };
   for (size_t i = 0; i < endpoints_.size(); ++i) {
     const size_t index = (first + i) % endpoints_.size();
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(kPatience));
-    const grpc::Status status = call(endpoints_[index], context);
-    if (!IsAway(status)) return answered(index, status);
+    const grpc::Status status = ask(index, kPatience, false);
+    if (!IsAway(status)) return FromGrpc(status);
     absl::StrAppend(&failures, failures.empty() ? "" : "; ", endpoints_[index].address, ": ", status.error_message());
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE) refused.push_back(index);
   }
   // Once a connection failed, calls fail at once until another one stands, and while no call waits for it gRPC looks at
   // it every five seconds: one that has a second to stand may never do.
   for (const size_t index : refused) {
-    grpc::ClientContext context;
-    context.set_wait_for_ready(true);
-    context.set_deadline(std::chrono::system_clock::now() +
-                         absl::ToChronoMilliseconds(kPatience / static_cast<int64_t>(refused.size())));
-    const grpc::Status status = call(endpoints_[index], context);
-    if (!IsAway(status)) return answered(index, status);
+    const grpc::Status status = ask(index, kPatience / static_cast<int64_t>(refused.size()), true);
+    if (!IsAway(status)) return FromGrpc(status);
   }
   return absl::UnavailableError(absl::StrCat("etcd does not answer (", failures, ")"));
 }
