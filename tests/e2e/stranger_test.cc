@@ -71,6 +71,17 @@ std::string StartTraining(LocalJob& job) {
   return AddressOf(job);
 }
 
+// Until two workers are members and have made some steps.
+void WaitUntilTwoStep(LocalJob& job) {
+  uint64_t step = 0;
+  job.WaitForStatus("two workers step together", [&](const proto::StatusReply& status) {
+    const auto steps = [](const proto::WorkerStatus& worker) { return worker.state() == "member"; };
+    if (std::count_if(status.workers().begin(), status.workers().end(), steps) < 2) return false;
+    if (step == 0) step = status.step();
+    return status.step() > step + 5;
+  });
+}
+
 void CheckUndisturbed(LocalJob& job) {
   CHECK(job.WaitForEnd("worker-0") == Ended{});
   CHECK(job.WaitForEnd("chief") == Ended{});
@@ -181,13 +192,9 @@ TEST_CASE("stranger: eleven thousand connections hinder no worker, and cost the 
   for (int i = 0; i < silent; ++i) {
     come(i % 3 == 0 ? "" : i % 3 == 1 ? "\x16\x03\x01\x02" : "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
   }
-  job.StartWorker(2);
-  job.WaitForStatus("the worker that came among them trains", [](const proto::StatusReply& status) {
-    return std::any_of(status.workers().begin(), status.workers().end(), [](const proto::WorkerStatus& worker) {
-      return worker.name() == "worker-2" && worker.state() == "member";
-    });
-  });
   for (int i = 0; i < 1000; ++i) come(recorded);
+  job.StartWorker(2);
+  WaitUntilTwoStep(job);
   // AddressSanitizer keeps what was freed.
   if (std::getenv("LOCKSTEP_SANITIZER") == nullptr) CHECK(ResidentMib(job.chief().pid()) - before < 64);
   job.Kill("worker-2");
@@ -284,13 +291,7 @@ TEST_CASE("stranger: who pesters a worker's port ends no generation, and hinders
     WaitUntil("a hundred visits more", [&] { return pest.visits() > before + 100; });
     job.Kill("worker-1");
     job.StartWorker(1);
-    uint64_t step = 0;
-    job.WaitForStatus("the workers step together again", [&](const proto::StatusReply& status) {
-      const auto steps = [](const proto::WorkerStatus& worker) { return worker.state() == "member"; };
-      if (std::count_if(status.workers().begin(), status.workers().end(), steps) < 2) return false;
-      if (step == 0) step = status.step();
-      return status.step() > step + 5;
-    });
+    WaitUntilTwoStep(job);
   }
 
   CHECK(job.WaitForEnd("worker-1") == Ended{});
